@@ -46,7 +46,7 @@ static void print_nodes(const cJSON *nodes)
 }
 
 /* How many entries were not taken; nothing where all were. */
-static void print_refused(const cJSON *refused)
+static void print_refused(const char *name, const cJSON *refused)
 {
     const cJSON *each;
     double n = 0;
@@ -60,8 +60,20 @@ static void print_refused(const cJSON *refused)
 
         (void)snprintf(text, sizeof(text), "%.0f entries, the last one %.160s", n,
                        verbs_text(refused, "last") ? verbs_text(refused, "last") : "-");
-        show_field("refused", 8, text);
+        show_field(name, 8, text);
     }
+}
+
+/* How far tenants and keys are what they are to be. */
+static void print_changes(const cJSON *changes)
+{
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "revision %.0f%s", verbs_number(changes, "revision"),
+                   cJSON_IsTrue(verbs_member(changes, "takes_keys")) ? ""
+                                                                     : ", no keys are taken");
+    show_field("changes", 8, text);
+    print_refused("left out", verbs_member(changes, "refused"));
 }
 
 static void print_status(const cJSON *json)
@@ -75,7 +87,8 @@ static void print_status(const cJSON *json)
         show_field("why", 8, message);
     show_field("since", 8, verbs_text(json, "since"));
     show_field("server", 8, server ? server : "-");
-    print_refused(verbs_member(json, "refused"));
+    print_refused("refused", verbs_member(json, "refused"));
+    print_changes(verbs_member(json, "changes"));
     (void)putchar('\n');
     print_nodes(verbs_member(json, "nodes"));
 }

@@ -181,13 +181,15 @@ static int start_cluster(struct daemon *d, const struct config *config, struct e
     return cluster_create(&cluster, &d->cluster, err);
 }
 
-static int start_changes(struct daemon *d, struct err *err)
+static int start_changes(struct daemon *d, const struct config *config, struct err *err)
 {
-    const struct changes_env env = {
-        .registry = d->registry, .store = d->store, .engine = d->engine};
+    const struct changes_env env = {.registry = d->registry,
+                                    .store = d->store,
+                                    .engine = d->engine,
+                                    .cluster = d->cluster,
+                                    .keys_timeout_ms = config->cluster.keys_timeout_ms};
 
-    d->changes = changes_create(&env);
-    return d->changes ? 0 : err_no_memory(err);
+    return changes_create(&env, &d->changes, err);
 }
 
 static void count_unauthorized(void *ctx, enum http_unauthorized why)
@@ -241,7 +243,9 @@ static int authorize(void *ctx, const struct http_origin *origin, const char *be
                      struct caller *ret)
 {
     const struct daemon *d = ctx;
-    const struct auth auth = {.registry = d->registry, .audit = d->audit};
+    const struct auth auth = {.registry = d->registry,
+                              .audit = d->audit,
+                              .takes_keys = cluster_takes_keys(d->cluster)};
 
     return auth_authorize(&auth, origin, bearer, ret);
 }
@@ -291,6 +295,8 @@ static int serve_requests(struct daemon *d, const struct serve *serve, struct er
         warn_of_plain_http(serve->config->listen_address);
     lifecycle_run(&lifecycle);
     prober_stop(d->prober);
+    /* No request waits for servers of the cluster any more. */
+    cluster_stop(d->cluster);
     http_stop(lifecycle.http);
     log_info("skillvmd", "stopped");
     return 0;
@@ -319,7 +325,7 @@ static int open_jail(struct daemon *d, const struct config *config, const struct
 
 static int serve_all(struct daemon *d, const struct serve *serve, struct err *err)
 {
-    int r = start_changes(d, err);
+    int r = start_changes(d, serve->config, err);
 
     return r < 0 ? r : serve_requests(d, serve, err);
 }

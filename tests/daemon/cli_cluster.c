@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static struct nats_world world;
-static struct harness harness;
+static struct harness harness = {0};
 static char printed[65536]; /* both streams of the last command */
 
 static void expect(const char *arguments, int status, const char *part)

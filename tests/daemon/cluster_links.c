@@ -71,7 +71,7 @@ static void a_link_is_closed_while_entries_come(void **state)
         bool some = false;
 
         link = open_link(driver, url);
-        if (driver->watch(link, BUCKET, &err) != CLUSTER_OK ||
+        if (driver->watch(link, BUCKET, 0, &err) != CLUSTER_OK ||
             driver->next(link, 2000, &some, &entry, &err) != CLUSTER_OK)
             fail_msg("%s", err.message);
         assert_true(some);

@@ -25,7 +25,7 @@ static void end_node(struct harness *h)
 static void nodes_join_and_see_each_other(void **state)
 {
     struct nats_world w = {0};
-    struct harness a, b;
+    struct harness a = {0}, b = {0};
 
     (void)state;
     nats_begin(&w, 3);
@@ -62,7 +62,7 @@ static void nodes_join_and_see_each_other(void **state)
 static void one_server_may_be_lost(void **state)
 {
     struct nats_world w = {0};
-    struct harness a, b, c;
+    struct harness a = {0}, b = {0}, c = {0};
     size_t leader;
 
     (void)state;
@@ -71,15 +71,15 @@ static void one_server_may_be_lost(void **state)
     nats_make(&a);
     nats_start_node(&b, &w, "b", THREE);
     nats_wait_node(&a, OTHER("b"));
-    leader = nats_leader(&w);
+    leader = nats_leader(&w, NATS_NODES);
     nats_kill(&w, (leader + 1) % 3);
     nats_start_node(&c, &w, "c", THREE);
     nats_wait_node(&a, OTHER("c"));
     end_node(&c);
     nats_restart(&w, (leader + 1) % 3);
-    leader = nats_leader(&w);
+    leader = nats_leader(&w, NATS_NODES);
     nats_kill(&w, leader);
-    assert_int_not_equal(nats_leader(&w), leader);
+    assert_int_not_equal(nats_leader(&w, NATS_NODES), leader);
     /* One that joins now is seen by those whose server it was. */
     nats_start_node(&c, &w, "c", THREE);
     nats_wait_node(&a, OTHER("c"));
@@ -108,7 +108,7 @@ static void expect_unavailable(const struct harness *h)
 static void without_a_majority_a_node_is_cut_off(void **state)
 {
     struct nats_world w = {0};
-    struct harness a;
+    struct harness a = {0};
 
     (void)state;
     nats_begin(&w, 3);

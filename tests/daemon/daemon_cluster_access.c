@@ -64,7 +64,7 @@ static void place(const char *text, char *ret, size_t size)
 /* A node whose `cluster:` has these lines, and how it is. */
 static void try_node(const struct nats_world *w, const char *more, bool init, const char *part)
 {
-    struct harness h;
+    struct harness h = {0};
     char lines[1024] = "";
 
     place(more, lines, sizeof(lines));

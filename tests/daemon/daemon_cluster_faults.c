@@ -50,7 +50,12 @@ static const char users[] =
     "      \"$JS.API.STREAM.MSG.GET.KV_skillvm_nodes\",\n"
     "      \"$JS.API.CONSUMER.*.KV_skillvm_nodes\", "
     "\"$JS.API.CONSUMER.*.KV_skillvm_nodes.>\",\n"
-    "      \"$JS.FC.KV_skillvm_nodes.>\", \"$KV.skillvm_nodes.a\" ],\n"
+    "      \"$JS.FC.KV_skillvm_nodes.>\", \"$KV.skillvm_nodes.a\",\n"
+    "      \"$JS.API.STREAM.INFO.KV_skillvm_registry\",\n"
+    "      \"$JS.API.STREAM.MSG.GET.KV_skillvm_registry\",\n"
+    "      \"$JS.API.CONSUMER.*.KV_skillvm_registry\",\n"
+    "      \"$JS.API.CONSUMER.*.KV_skillvm_registry.>\",\n"
+    "      \"$JS.FC.KV_skillvm_registry.>\", \"$KV.skillvm_registry.>\" ],\n"
     "    subscribe: [ \"_INBOX.>\" ] } },\n"
     "  { user: nobody, password: secret, permissions: {\n"
     "    publish: [ \"$JS.API.INFO\" ], subscribe: [ \"_INBOX.>\" ] } }\n"
@@ -59,7 +64,7 @@ static const char users[] =
 static void credentials_are_taken_or_not(void **state)
 {
     struct nats_world w = {.more = users, .user = "admin:secret@"};
-    struct harness admin, h;
+    struct harness admin = {0}, h = {0};
 
     (void)state;
     begin(&w, &admin);
@@ -90,7 +95,7 @@ static void credentials_are_taken_or_not(void **state)
 static void a_server_without_jetstream_is_told(void **state)
 {
     struct nats_world w = {.jetstream = ""};
-    struct harness h;
+    struct harness h = {0};
 
     (void)state;
     nats_begin(&w, 1);
@@ -144,7 +149,7 @@ static void an_old_server_is_told(void **state)
 {
     struct nats_world w = {.n = 1, .servers = {{.pid = -1}}};
     pid_t server = start_old_server(&w.servers[0].port);
-    struct harness h;
+    struct harness h = {0};
 
     (void)state;
     nats_start_node(&h, &w, "a", "");
@@ -173,7 +178,7 @@ static void nonsense_is_refused(void **state)
         {"w.2", ENTRY("w.2"), "wrong_name"},
     };
     struct nats_world w = {0};
-    struct harness h;
+    struct harness h = {0};
     char subject[300];
 
     (void)state;
@@ -204,7 +209,7 @@ static void nonsense_is_refused(void **state)
 static void a_name_has_one_node(void **state)
 {
     struct nats_world w = {0};
-    struct harness first, second;
+    struct harness first = {0}, second = {0};
 
     (void)state;
     begin(&w, &first);
@@ -222,11 +227,11 @@ static void a_name_has_one_node(void **state)
 static void a_deleted_bucket_is_told(void **state)
 {
     struct nats_world w = {0};
-    struct harness h;
+    struct harness h = {0};
 
     (void)state;
     begin(&w, &h);
-    nats_delete_bucket(&w);
+    nats_delete_bucket(&w, NATS_NODES);
     nats_wait_node(&h, CUT_OFF("bucket_gone"));
     harness_wait_ready(&h);
     expect(harness_get(&h, "/ready"), 200, "was deleted: make it anew");
@@ -240,7 +245,7 @@ static void a_deleted_bucket_is_told(void **state)
 static void who_is_gone_can_be_removed(void **state)
 {
     struct nats_world w = {0};
-    struct harness h;
+    struct harness h = {0};
     int status = 404;
 
     (void)state;
@@ -282,7 +287,7 @@ static bool maps_have(const struct harness *h, const char *name)
 static void on_its_own_a_daemon_maps_none_of_it(void **state)
 {
     struct nats_world w = {.n = 1, .servers = {{.pid = -1, .port = harness_find_port()}}};
-    struct harness h;
+    struct harness h = {0};
 
     (void)state;
     harness_init(&h, "boot", "restore");
@@ -314,7 +319,7 @@ static void bad_settings_are_refused(void **state)
         {"{servers: nats://x, node: a, tls_key: /dev/null}", "go together"},
     };
     char text[4096], command[1024], config[256];
-    struct harness h;
+    struct harness h = {0};
 
     (void)state;
     harness_init(&h, "boot", "restore");

@@ -168,6 +168,7 @@ void harness_finish(struct harness *h)
     if (h->pid > 0)
         harness_stop(h, SIGKILL);
     remove_tree(h->dir);
+    h->dir[0] = '\0';
 }
 
 void answer_finish(struct answer *a)

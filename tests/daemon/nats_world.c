@@ -18,7 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STREAM   "KV_skillvm_nodes"
 #define PAUSE_US 20000u
 
 static uint64_t deadline(void)
@@ -256,7 +255,7 @@ static natsConnection *connect_some(const struct nats_world *w, jsCtx **ret_js)
     return NULL;
 }
 
-size_t nats_leader(const struct nats_world *w)
+size_t nats_leader(const struct nats_world *w, const char *stream)
 {
     uint64_t until = deadline();
     size_t found = w->n;
@@ -267,14 +266,14 @@ size_t nats_leader(const struct nats_world *w)
         jsErrCode code;
         natsConnection *connection = connect_some(w, &js);
 
-        if (js_GetStreamInfo(&info, js, STREAM, NULL, &code) == NATS_OK && info->Cluster &&
+        if (js_GetStreamInfo(&info, js, stream, NULL, &code) == NATS_OK && info->Cluster &&
             info->Cluster->Leader && info->Cluster->Leader[0] == 's')
             found = strtoul(info->Cluster->Leader + 1, NULL, 10);
         jsStreamInfo_Destroy(info);
         jsCtx_Destroy(js);
         natsConnection_Destroy(connection);
         if (clock_monotonic_ns() > until)
-            fail_msg("the stream of nodes has no leader");
+            fail_msg("the stream %s has no leader", stream);
     }
     return found;
 }
@@ -296,13 +295,13 @@ void nats_publish(const struct nats_world *w, const char *subject, const void *d
     natsConnection_Destroy(connection);
 }
 
-void nats_delete_bucket(const struct nats_world *w)
+void nats_delete_bucket(const struct nats_world *w, const char *stream)
 {
     jsCtx *js = NULL;
     jsErrCode code;
     natsConnection *connection = connect_some(w, &js);
 
-    assert_int_equal(js_DeleteStream(js, STREAM, NULL, &code), NATS_OK);
+    assert_int_equal(js_DeleteStream(js, stream, NULL, &code), NATS_OK);
     jsCtx_Destroy(js);
     natsConnection_Destroy(connection);
 }
@@ -313,7 +312,8 @@ void nats_start_node(struct harness *h, const struct nats_world *w, const char *
     char config[128], urls[512], text[2048];
     const char *args[] = {"--config", config, NULL};
 
-    harness_init(h, "boot", "restore");
+    if (!h->dir[0])
+        harness_init(h, "boot", "restore");
     snprintf(config, sizeof(config), "%.60s/skillvmd.yaml", h->dir);
     snprintf(text, sizeof(text), "cluster:\n  servers: %s\n  node: %s\n%s",
              nats_urls(w, urls, sizeof(urls)), name, more);

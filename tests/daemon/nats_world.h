@@ -34,18 +34,23 @@ void nats_end(struct nats_world *w);
 /* Ends one at once, or starts it again with what it had and waits until it accepts. */
 void nats_kill(struct nats_world *w, size_t server);
 void nats_restart(struct nats_world *w, size_t server);
-/* The server that leads the stream of nodes. Waits until one does. */
-size_t nats_leader(const struct nats_world *w);
+/* The streams of nodes and of changes. */
+#define NATS_NODES   "KV_skillvm_nodes"
+#define NATS_CHANGES "KV_skillvm_registry"
+/* The server that leads a stream. Waits until one does. */
+size_t nats_leader(const struct nats_world *w, const char *stream);
 
 /* The URLs of all servers for cluster.servers, in out. Returns out. */
 const char *nats_urls(const struct nats_world *w, char *out, size_t size);
 /* Publishes to a subject of some server's, as anybody might, until that is kept. */
 void nats_publish(const struct nats_world *w, const char *subject, const void *data,
                   size_t len);
-/* Deletes the stream of nodes. */
-void nats_delete_bucket(const struct nats_world *w);
+void nats_delete_bucket(const struct nats_world *w, const char *stream);
 
-/* A daemon that is to be a node of this name; more: further lines of `cluster:`, or "". */
+/*
+ * A daemon that is to be a node of this name; more: further lines of `cluster:`, or "". With
+ * the folder that it had where it was one before; zeroed at first.
+ */
 void nats_start_node(struct harness *h, const struct nats_world *w, const char *name,
                      const char *more);
 /* Waits until its GET /v1/admin/cluster has this, or fails with what it has. */

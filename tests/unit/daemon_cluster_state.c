@@ -128,10 +128,11 @@ static enum cluster_fault fake_put(struct cluster_link *link, const char *name, 
 }
 
 static enum cluster_fault fake_watch(struct cluster_link *link, const char *name,
-                                     struct err *err)
+                                     uint64_t after, struct err *err)
 {
     (void)link;
     (void)name;
+    (void)after;
     (void)err;
     return CLUSTER_OK;
 }

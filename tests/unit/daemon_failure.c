@@ -18,7 +18,9 @@ static void expect_reply(int code, const char *message, unsigned status, const c
     assert_int_equal(reply.status, status);
     if (!strstr(buf_cstr(&reply.body), text))
         fail_msg("%s does not say %s", buf_cstr(&reply.body), text);
-    assert_int_equal(reply.retry_after_s, code == EBUSY || code == EADDRINUSE ? 1 : 0);
+    assert_int_equal(reply.retry_after_s, code == EBUSY || code == EADDRINUSE ? 1
+                                          : code == EAGAIN                    ? 5
+                                                                              : 0);
     buf_finish(&reply.body);
 }
 
@@ -33,6 +35,7 @@ static void every_errno_has_its_status(void **state)
     expect_reply(EDQUOT, "m", 413, "\"quota_exceeded\"");
     expect_reply(EADDRINUSE, "m", 409, "\"session_busy\"");
     expect_reply(EBUSY, "m", 429, "\"overloaded\"");
+    expect_reply(EAGAIN, "m", 503, "\"cluster_unavailable\"");
     expect_reply(EIO, "m", 500, "\"internal_error\"");
     expect_reply(ENOSPC, "m", 500, "\"internal_error\"");
 }

@@ -129,7 +129,9 @@ int auth_authorize(const struct auth *auth, const struct http_origin *origin,
 
     if (origin->is_unix)
         (void)snprintf(from, sizeof(from), "uid:%u", origin->uid);
-    if (bearer)
+    if (bearer && !auth->takes_keys)
+        r = -EAGAIN;
+    else if (bearer)
         r = take_key(auth, from, bearer, &caller);
     else if (origin->is_unix && (origin->uid == 0 || origin->uid == geteuid()))
         caller = caller_operator(from);

@@ -17,6 +17,7 @@
 struct auth {
     struct registry *registry;
     struct audit *audit;
+    bool takes_keys; /* what is known of keys is new enough */
 };
 
 /*
@@ -24,7 +25,7 @@ struct auth {
  * wherever it comes from; without one, root and the daemon's own user on the unix socket are
  * the operator. The operator may work for any tenant by naming it in X-Tenant-ID. 0; -EACCES:
  * nobody we know; -EPERM: the header names another tenant than the key's; -ENOENT: the header
- * names no tenant; -EIO.
+ * names no tenant; -EAGAIN: no key is looked at now; -EIO.
  */
 int auth_authorize(const struct auth *auth, const struct http_origin *origin,
                    const char *bearer, struct caller *ret);

@@ -24,6 +24,7 @@ static void destroy(struct cluster *c)
     free((void *)(uintptr_t)c->access.tls_cert);
     free((void *)(uintptr_t)c->access.tls_key);
     nodes_finish(&c->nodes);
+    (void)pthread_mutex_destroy(&c->follow.writer);
     (void)pthread_mutex_destroy(&c->lock);
     (void)pthread_cond_destroy(&c->wake);
     free(c);
@@ -112,6 +113,7 @@ int cluster_create(const struct cluster_config *config, struct cluster **ret, st
     if (!c)
         return err_no_memory(err);
     (void)pthread_mutex_init(&c->lock, NULL);
+    (void)pthread_mutex_init(&c->follow.writer, NULL);
     cond_init(&c->wake);
     c->replicas = config->replicas;
     c->since_ns = clock_realtime_ns();
@@ -133,15 +135,23 @@ int cluster_create(const struct cluster_config *config, struct cluster **ret, st
     return 0;
 }
 
+void cluster_stop(struct cluster *c)
+{
+    if (!c)
+        return;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    c->is_stopping = true;
+    (void)pthread_cond_broadcast(&c->wake);
+}
+
 void cluster_destroy(struct cluster *c)
 {
     if (!c)
         return;
-    (void)pthread_mutex_lock(&c->lock);
-    c->is_stopping = true;
-    (void)pthread_cond_signal(&c->wake);
-    (void)pthread_mutex_unlock(&c->lock);
+    cluster_stop(c);
     (void)pthread_join(c->thread, NULL);
+    if (c->follow.has_thread)
+        (void)pthread_join(c->follow.thread, NULL);
     destroy(c);
 }
 
@@ -149,6 +159,23 @@ bool cluster_is_confirmed(const struct cluster *c)
 {
     return c->confirmed_ns > 0 &&
            clock_monotonic_ns() - c->confirmed_ns < CLUSTER_LEASE_MS * NS_PER_MS;
+}
+
+/* Of a node that is joined otherwise. */
+static void look_at_changes(const struct cluster_follow *f, struct cluster_status *ret)
+{
+    static const struct err late = {.message = "changes of tenants and keys do not arrive"};
+    uint64_t age_ns = clock_monotonic_ns() - f->confirmed_ns;
+
+    if (f->is_good && age_ns < CLUSTER_LEASE_MS * NS_PER_MS)
+        return;
+    ret->state = f->is_good || f->fault != CLUSTER_OK ? CLUSTER_CUT_OFF : CLUSTER_CONNECTING;
+    if (ret->state == CLUSTER_CONNECTING)
+        return;
+    ret->reason = cluster_fault_names[f->is_good ? CLUSTER_NO_QUORUM : f->fault];
+    (void)snprintf(ret->message, sizeof(ret->message), "%s", f->message);
+    if (f->is_good)
+        cluster_explain(CLUSTER_NO_QUORUM, &late, ret->message);
 }
 
 void cluster_state_now(const struct cluster *c, struct cluster_status *ret)
@@ -163,6 +190,8 @@ void cluster_state_now(const struct cluster *c, struct cluster_status *ret)
         cluster_explain(CLUSTER_NO_QUORUM, &late, ret->message);
     } else if (c->state == CLUSTER_CUT_OFF) {
         ret->reason = cluster_fault_names[c->fault];
+    } else if (c->state == CLUSTER_JOINED && c->follow.has_thread) {
+        look_at_changes(&c->follow, ret);
     }
 }
 
@@ -177,12 +206,15 @@ void cluster_measure(struct cluster *c, struct cluster_measure *ret)
 {
     struct cluster_status now;
 
-    *ret = (struct cluster_measure){0};
+    *ret = (struct cluster_measure){.takes_keys = true};
     if (!c)
         return;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
     cluster_state_now(c, &now);
     ret->is_joined = now.state == CLUSTER_JOINED;
     ret->nodes = (unsigned)c->nodes.n;
-    memcpy(ret->refused, c->nodes.refused, sizeof(ret->refused));
+    ret->revision = c->follow.revision;
+    ret->takes_keys = cluster_keys_good(&c->follow);
+    for (int i = 0; i < NODE_REFUSALS; i++)
+        ret->refused[i] = c->nodes.refused[i] + c->follow.refused[i];
 }

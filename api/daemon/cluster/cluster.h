@@ -4,18 +4,24 @@
  * bucket of nodes, and watches those of the others. What the others say is checked like a
  * stranger's, and nothing of it is a promise. No execution waits for anything of this.
  *
- * A node is joined while its own entry comes back to it, through a majority of the servers.
+ * A second thread, with a connection of its own, follows the bucket of changes: what tenants
+ * and keys are to be. They are written there and nowhere else, and become rows of every node.
+ *
+ * A node is joined while its own entry comes back to it, through a majority of the servers, and
+ * every change is made here.
  */
 #ifndef SKILLVM_API_DAEMON_CLUSTER_CLUSTER_H
 #define SKILLVM_API_DAEMON_CLUSTER_CLUSTER_H
 
 #include "api/daemon/cluster/driver.h"
 #include "api/daemon/cluster/node_entry.h"
+#include "api/daemon/cluster/staged.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define CLUSTER_BUCKET         "skillvm_nodes"
+#define CLUSTER_CHANGES        "skillvm_registry"
 #define CLUSTER_RENEW_MS       3000u  /* between two renewals of an entry */
 #define CLUSTER_LEASE_MS       9000u  /* without a renewal a node is cut off, for itself too */
 #define CLUSTER_TTL_MS         15000u /* and then its entry goes */
@@ -60,6 +66,52 @@ int cluster_create(const struct cluster_config *config, struct cluster **ret, st
 /* Takes the node's entry away where it can, and ends. NULL is fine. */
 void cluster_destroy(struct cluster *cluster);
 
+/* How far the changes of a bucket are made here. */
+struct cluster_place {
+    char bucket[CHANGE_MARK_SIZE]; /* which; "": of none */
+    uint64_t revision;             /* up to this one */
+    uint64_t noted_ns;             /* realtime, when that was all there was */
+};
+
+/* Stops at the first that gives less than 0, and gives it. */
+typedef int cluster_visit_fn(void *ctx, const struct change *change);
+
+/* Where changes are made: the rows of this node. One thread calls, but for each. */
+struct cluster_replica {
+    void *ctx;
+    int (*look)(void *ctx, struct cluster_place *ret, struct err *err);
+    /*
+     * Makes all changes and notes the place, or does nothing. Where they are the whole of a
+     * bucket, every row of this node has to be among them: -EEXIST, with one that is not. A
+     * change that contradicts others is left out and counted. 0 or -EIO.
+     */
+    int (*apply)(void *ctx, const struct staged *changes, bool is_whole,
+                 const struct cluster_place *place, unsigned *ret_conflicts, struct err *err);
+    /* Called now and then: it is still all there is. */
+    void (*note)(void *ctx, const struct cluster_place *place);
+    /* One row, or -ENOENT; and all of them. */
+    int (*row)(void *ctx, enum change_kind kind, const char *id, struct change *ret,
+               struct err *err);
+    int (*each)(void *ctx, cluster_visit_fn *visit, void *visit_ctx, struct err *err);
+};
+
+/*
+ * From now on the changes of the cluster are made in a replica, which stays until
+ * cluster_destroy. Once it was cut off for keys_timeout_ms the node takes no keys. 0 or -errno.
+ */
+int cluster_follow(struct cluster *cluster, const struct cluster_replica *replica,
+                   uint64_t keys_timeout_ms, struct err *err);
+/*
+ * Works a change out and writes it for all nodes: on return it is where the settings want it,
+ * and made here. 0; what the plan gives; -EAGAIN while the node is not joined, or where the
+ * servers do not confirm it, with what is known of it.
+ */
+int cluster_change(struct cluster *cluster, change_plan *plan, void *ctx, struct err *err);
+/* Whether what is known of keys is new enough to go by. NULL is fine, and yes. */
+bool cluster_takes_keys(struct cluster *cluster);
+/* Who waits for servers stops waiting. NULL is fine. */
+void cluster_stop(struct cluster *cluster);
+
 void cluster_look(struct cluster *cluster, struct cluster_status *ret);
 
 /*
@@ -82,6 +134,8 @@ struct cluster_measure {
     bool is_joined;
     unsigned nodes;
     uint64_t refused[NODE_REFUSALS];
+    uint64_t revision; /* up to which changes are made here */
+    bool takes_keys;
 };
 /* NULL is fine, and all zero. */
 void cluster_measure(struct cluster *cluster, struct cluster_measure *ret);

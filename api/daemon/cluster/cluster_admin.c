@@ -13,8 +13,7 @@
 
 #define BUCKET_BYTES (64ull * 1024 * 1024)
 
-/* 0, or -EAGAIN with the fault explained. */
-static int result_of(enum cluster_fault fault, const struct err *why, struct err *err)
+int cluster_result(enum cluster_fault fault, const struct err *why, struct err *err)
 {
     char message[ERR_MESSAGE_MAX];
 
@@ -24,63 +23,81 @@ static int result_of(enum cluster_fault fault, const struct err *why, struct err
     return err_set(err, EAGAIN, "%s", message);
 }
 
-/* Connects to the first server that can be reached. 0, or -EAGAIN. */
-static int connect_any(struct cluster *c, struct cluster_link **ret, struct err *err)
+int cluster_connect(struct cluster *c, size_t first, struct cluster_link **ret, struct err *err)
 {
     enum cluster_fault fault = CLUSTER_UNREACHABLE;
-    struct err why = {0};
+    struct err why = {.message = "the daemon is stopping"};
 
     for (size_t i = 0; i < c->n_servers && fault == CLUSTER_UNREACHABLE; i++) {
+        if (cluster_is_stopping(c))
+            break;
         why = (struct err){0};
-        fault = c->driver->open(&c->access, c->servers[i], ret, &why);
+        fault = c->driver->open(&c->access, c->servers[(first + i) % c->n_servers], ret, &why);
     }
-    return result_of(fault, &why, err);
+    return cluster_result(fault, &why, err);
 }
 
 static void hurry(struct cluster *c)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 
-    c->is_hurried = true;
-    (void)pthread_cond_signal(&c->wake);
+    c->hurries++;
+    (void)pthread_cond_broadcast(&c->wake);
 }
 
-static int make_bucket(struct cluster *c, struct cluster_link *link, bool *ret_made,
-                       struct err *err)
+static int make_bucket(struct cluster *c, struct cluster_link *link,
+                       const struct cluster_bucket *wanted, bool *ret_made, struct err *err)
 {
-    const struct cluster_bucket wanted = {.name = CLUSTER_BUCKET,
-                                          .replicas = c->replicas,
-                                          .ttl_ms = CLUSTER_TTL_MS,
-                                          .max_bytes = BUCKET_BYTES,
-                                          .max_value_bytes = NODE_ENTRY_BYTES_MAX};
     struct cluster_bucket there = {0};
     struct err why = {0};
-    enum cluster_fault fault = c->driver->bucket_look(link, CLUSTER_BUCKET, &there, &why);
+    enum cluster_fault fault = c->driver->bucket_look(link, wanted->name, &there, &why);
+    bool is_new = fault == CLUSTER_NO_BUCKET;
 
-    *ret_made = fault == CLUSTER_NO_BUCKET;
-    if (*ret_made) {
+    if (is_new) {
         why = (struct err){0};
-        fault = c->driver->bucket_make(link, &wanted, &why);
+        fault = c->driver->bucket_make(link, wanted, &why);
     }
     if (fault != CLUSTER_OK)
-        return result_of(fault, &why, err);
-    if (!*ret_made && there.replicas != c->replicas)
+        return cluster_result(fault, &why, err);
+    if (!is_new && there.replicas != c->replicas)
         return err_set(err, EEXIST,
-                       "the bucket " CLUSTER_BUCKET
-                       " is there with %u replica%s, and cluster.replicas says %u: change the "
-                       "setting, or the stream KV_" CLUSTER_BUCKET " with `nats stream edit`",
-                       there.replicas, there.replicas == 1 ? "" : "s", c->replicas);
+                       "the bucket %s is there with %u replica%s, and cluster.replicas says "
+                       "%u: change the setting, or the stream KV_%s with `nats stream edit`",
+                       wanted->name, there.replicas, there.replicas == 1 ? "" : "s",
+                       c->replicas, wanted->name);
+    *ret_made |= is_new;
     return 0;
+}
+
+static int make_all(struct cluster *c, struct cluster_link *link, bool *ret_made,
+                    struct err *err)
+{
+    const struct cluster_bucket nodes = {.name = CLUSTER_BUCKET,
+                                         .replicas = c->replicas,
+                                         .ttl_ms = CLUSTER_TTL_MS,
+                                         .max_bytes = BUCKET_BYTES,
+                                         .max_value_bytes = NODE_ENTRY_BYTES_MAX};
+    const struct cluster_bucket changes = {.name = CLUSTER_CHANGES,
+                                           .replicas = c->replicas,
+                                           .max_bytes = BUCKET_BYTES,
+                                           .max_value_bytes = CHANGE_ENTRY_BYTES_MAX};
+    int r = make_bucket(c, link, &nodes, ret_made, err);
+
+    if (r < 0)
+        return r;
+    r = make_bucket(c, link, &changes, ret_made, err);
+    return r < 0 ? r : cluster_seed(c, link, ret_made, err);
 }
 
 int cluster_init(struct cluster *c, bool *ret_made, struct err *err)
 {
     struct cluster_link *link;
-    int r = connect_any(c, &link, err);
+    int r = cluster_connect(c, 0, &link, err);
 
     if (r < 0)
         return r;
-    r = make_bucket(c, link, ret_made, err);
+    *ret_made = false;
+    r = make_all(c, link, ret_made, err);
     c->driver->close(link);
     if (r == 0)
         hurry(c);
@@ -118,12 +135,13 @@ static int remove_entry(struct cluster *c, struct cluster_link *link, const char
         return err_set(err, ENOENT, "there is no node %s", node);
     }
     if (fault != CLUSTER_OK)
-        return result_of(fault, &why, err);
+        return cluster_result(fault, &why, err);
     fault = is_alive(&entry) ? CLUSTER_CONFLICT
                              : c->driver->put(link, CLUSTER_BUCKET, node, NULL, 0,
                                               entry.revision, NULL, &why);
     c->driver->release(&entry);
-    return fault == CLUSTER_CONFLICT ? refuse_alive(node, err) : result_of(fault, &why, err);
+    return fault == CLUSTER_CONFLICT ? refuse_alive(node, err)
+                                     : cluster_result(fault, &why, err);
 }
 
 int cluster_remove(struct cluster *c, const char *node, struct err *err)
@@ -133,7 +151,7 @@ int cluster_remove(struct cluster *c, const char *node, struct err *err)
 
     if (!fleet_node_valid(node))
         return err_set(err, ENOENT, "there is no node %.64s", node);
-    r = connect_any(c, &link, err);
+    r = cluster_connect(c, 0, &link, err);
     if (r < 0)
         return r;
     r = remove_entry(c, link, node, err);

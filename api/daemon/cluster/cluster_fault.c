@@ -21,6 +21,8 @@ const char *const cluster_fault_names[CLUSTER_FAULTS] = {
     [CLUSTER_BUCKET_GONE] = "bucket_gone",
     [CLUSTER_NAME_TAKEN] = "name_taken",
     [CLUSTER_CLOCK] = "clock",
+    [CLUSTER_NEWER] = "newer_version",
+    [CLUSTER_OWN_ROWS] = "own_rows",
 };
 
 static const char *const meanings[CLUSTER_FAULTS] = {
@@ -34,7 +36,12 @@ static const char *const meanings[CLUSTER_FAULTS] = {
     [CLUSTER_NO_ROOM] = "the servers have no room",
     [CLUSTER_NO_BUCKET] = "the cluster was not initialised: run `skillvm cluster init`, once",
     [CLUSTER_BUCKET_GONE] =
-        "the bucket " CLUSTER_BUCKET " was deleted: make it anew with `skillvm cluster init`",
+        "a bucket of the cluster was deleted: make it anew with `skillvm cluster init`, at the "
+        "node whose changes are the newest",
+    [CLUSTER_NEWER] = "a newer skillvm wrote what this one cannot read: install that here",
+    [CLUSTER_OWN_ROWS] =
+        "this node has a tenant or a key that the cluster does not: take cluster: out of its "
+        "settings and remove it, or begin with an empty data folder",
 };
 
 void cluster_explain(enum cluster_fault fault, const struct err *err, char ret[ERR_MESSAGE_MAX])

@@ -8,6 +8,34 @@
 
 #include <pthread.h>
 
+#define CLUSTER_SLICE_MS 250u /* how long a stop may wait for who waits for entries */
+
+/* How the node follows the changes of tenants and keys. */
+struct cluster_follow {
+    struct cluster_replica replica; /* where they are made; apply NULL: nowhere */
+    uint64_t keys_timeout_ms;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t writer; /* one change of this node's after the other; before lock */
+    /* Under the lock of the cluster. */
+    bool is_replica;          /* it followed a bucket, in this process or before */
+    bool is_good;             /* nothing is wrong, and it has had everything once */
+    enum cluster_fault fault; /* else; CLUSTER_OK: at the beginning */
+    char message[ERR_MESSAGE_MAX];
+    uint64_t confirmed_ns; /* monotonic, as of when it had all changes; 0: never */
+    uint64_t revision;     /* up to which changes are made here */
+    size_t server;         /* that was good last */
+    uint64_t refused[NODE_REFUSALS + 1]; /* the last: CHANGE_CONFLICTS */
+    char last_refused[CLUSTER_KEY_SIZE + 32];
+};
+#define CHANGE_CONFLICTS NODE_REFUSALS
+
+/* Between tries: longer each time. Zeroed at the beginning and after a success. */
+struct cluster_pause {
+    uint64_t wait_ms;
+    unsigned hurries;
+};
+
 struct cluster {
     const struct cluster_driver *driver;
     struct cluster_access access; /* texts are owned, but name */
@@ -28,7 +56,7 @@ struct cluster {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wake;
     bool is_stopping;
-    bool is_hurried; /* somebody changed something: try again at once */
+    unsigned hurries; /* somebody changed something: try again at once */
     enum cluster_state state;
     enum cluster_fault fault; /* why it is cut off */
     char message[ERR_MESSAGE_MAX];
@@ -38,6 +66,7 @@ struct cluster {
     char server[FLEET_SERVER_SIZE]; /* that there is a connection to, as it may be shown; or ""
                                      */
     struct nodes nodes;
+    struct cluster_follow follow;
 };
 
 /*
@@ -54,6 +83,27 @@ extern const char *const cluster_fault_names[CLUSTER_FAULTS];
 /* What a fault means to a person and what to do about it, with what is known of it. */
 void cluster_explain(enum cluster_fault fault, const struct err *err,
                      char ret[ERR_MESSAGE_MAX]);
+
+bool cluster_is_stopping(struct cluster *c);
+/* Waits until it is time to try again, somebody hurries, or the node is stopped. */
+void cluster_wait(struct cluster *c, struct cluster_pause *pause);
+/* What may pass by itself, as while the servers elect another leader. */
+bool cluster_fault_passes(enum cluster_fault fault);
+/* A bucket without a leader takes entries no more than one that is not there. */
+enum cluster_fault cluster_tell_apart(struct cluster *c, struct cluster_link *link,
+                                      const char *name, enum cluster_fault fault,
+                                      struct err *err);
+/* 0, or -EAGAIN with the fault explained. */
+int cluster_result(enum cluster_fault fault, const struct err *why, struct err *err);
+/* Connects to the first server that can be reached, from one of them on. 0, or -EAGAIN. */
+int cluster_connect(struct cluster *c, size_t first, struct cluster_link **ret,
+                    struct err *err);
+/* Puts all rows of this node into a bucket that is not whole, and says then that it is. */
+int cluster_seed(struct cluster *c, struct cluster_link *link, bool *ret_made, struct err *err);
+/* Whether keys are taken by what is known; under the lock. */
+bool cluster_keys_good(const struct cluster_follow *follow);
+/* The thread that follows. */
+void *cluster_follow_run(void *cluster);
 
 /* The thread: joins, stays and begins anew until it is stopped. */
 void *cluster_run(void *cluster);

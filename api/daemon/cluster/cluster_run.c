@@ -16,9 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICE_MS 250u /* how long a stop may wait for who waits for entries */
-
-static bool is_stopping(struct cluster *c)
+bool cluster_is_stopping(struct cluster *c)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 
@@ -59,7 +57,7 @@ static void set_confirmed(struct cluster *c, uint64_t at_ns)
 }
 
 /* What may pass by itself, as while the servers elect another leader. */
-static bool is_passing(enum cluster_fault fault)
+bool cluster_fault_passes(enum cluster_fault fault)
 {
     return fault == CLUSTER_UNREACHABLE || fault == CLUSTER_NO_QUORUM;
 }
@@ -69,13 +67,13 @@ static void report(struct cluster *c, enum cluster_fault fault, const struct err
 {
     char message[ERR_MESSAGE_MAX];
 
-    if (is_passing(fault) && cluster_is_confirmed(c))
+    if (cluster_fault_passes(fault) && cluster_is_confirmed(c))
         return;
     if (fault == CLUSTER_NO_BUCKET && c->was_joined)
         fault = CLUSTER_BUCKET_GONE;
     cluster_explain(fault, err, message);
     set_state(c, CLUSTER_CUT_OFF, fault, message);
-    if (!is_passing(fault))
+    if (!cluster_fault_passes(fault))
         set_confirmed(c, 0);
 }
 
@@ -151,19 +149,19 @@ static enum cluster_fault claim(struct cluster *c, struct err *err)
     return fault;
 }
 
-/* A bucket without a leader takes entries no more than one that is not there. */
-static enum cluster_fault tell_apart(struct cluster *c, enum cluster_fault fault,
-                                     struct err *err)
+enum cluster_fault cluster_tell_apart(struct cluster *c, struct cluster_link *link,
+                                      const char *name, enum cluster_fault fault,
+                                      struct err *err)
 {
     struct cluster_bucket bucket = {0};
     struct err why = {0};
 
     if (fault != CLUSTER_NO_BUCKET)
         return fault;
-    fault = c->driver->bucket_look(c->link, CLUSTER_BUCKET, &bucket, &why);
+    fault = c->driver->bucket_look(link, name, &bucket, &why);
     if (fault == CLUSTER_OK) {
         *err = (struct err){0};
-        (void)err_set(err, EAGAIN, "the bucket " CLUSTER_BUCKET " has no leader");
+        (void)err_set(err, EAGAIN, "the bucket %s has no leader", name);
         return CLUSTER_NO_QUORUM;
     }
     *err = why;
@@ -234,7 +232,8 @@ static void forget_gone(struct cluster *c)
 static enum cluster_fault renew(struct cluster *c, struct err *err)
 {
     struct err why = {0};
-    enum cluster_fault fault = tell_apart(c, claim(c, &why), &why);
+    enum cluster_fault fault =
+        cluster_tell_apart(c, c->link, CLUSTER_BUCKET, claim(c, &why), &why);
 
     if (fault == CLUSTER_OK || (fault == CLUSTER_NO_QUORUM && cluster_is_confirmed(c)))
         return CLUSTER_OK;
@@ -250,10 +249,10 @@ static enum cluster_fault stay(struct cluster *c, struct err *err)
     enum cluster_fault fault = CLUSTER_OK;
 
     c->renew_ns = began_ns + CLUSTER_RENEW_MS * NS_PER_MS;
-    while (fault == CLUSTER_OK && !is_stopping(c)) {
+    while (fault == CLUSTER_OK && !cluster_is_stopping(c)) {
         bool some = false;
 
-        fault = c->driver->next(c->link, SLICE_MS, &some, &entry, err);
+        fault = c->driver->next(c->link, CLUSTER_SLICE_MS, &some, &entry, err);
         if (some) {
             take(c, &entry);
             c->driver->release(&entry);
@@ -278,20 +277,20 @@ static enum cluster_fault session(struct cluster *c, const char *server, struct 
     struct cluster_bucket bucket = {.name = CLUSTER_BUCKET};
     enum cluster_fault fault = c->driver->open(&c->access, server, &c->link, err);
 
-    if (fault != CLUSTER_OK || is_stopping(c))
+    if (fault != CLUSTER_OK || cluster_is_stopping(c))
         return fault;
     set_server(c, server);
     fault = c->driver->bucket_look(c->link, CLUSTER_BUCKET, &bucket, err);
     if (fault == CLUSTER_OK) {
         struct err why = {0};
 
-        fault = tell_apart(c, claim(c, &why), &why);
+        fault = cluster_tell_apart(c, c->link, CLUSTER_BUCKET, claim(c, &why), &why);
         if (fault != CLUSTER_OK)
             *err = why;
     }
-    if (fault == CLUSTER_OK && !is_stopping(c))
-        fault = c->driver->watch(c->link, CLUSTER_BUCKET, err);
-    if (fault != CLUSTER_OK || is_stopping(c))
+    if (fault == CLUSTER_OK && !cluster_is_stopping(c))
+        fault = c->driver->watch(c->link, CLUSTER_BUCKET, 0, err);
+    if (fault != CLUSTER_OK || cluster_is_stopping(c))
         return fault;
     (void)pthread_mutex_lock(&c->lock);
     nodes_begin(&c->nodes);
@@ -324,13 +323,13 @@ static void go_round(struct cluster *c, size_t *first)
     enum cluster_fault worst = CLUSTER_OK;
     struct err told = {0};
 
-    for (size_t i = 0; i < c->n_servers && !is_stopping(c); i++) {
+    for (size_t i = 0; i < c->n_servers && !cluster_is_stopping(c); i++) {
         size_t at = (*first + i) % c->n_servers;
         uint64_t confirmed_ns = c->confirmed_ns;
         struct err err = {0};
         enum cluster_fault fault = session(c, c->servers[at], &err);
 
-        if (is_stopping(c))
+        if (cluster_is_stopping(c))
             leave(c);
         end_session(c);
         if (fault == CLUSTER_OK)
@@ -360,32 +359,34 @@ static uint64_t spread(const struct cluster *c, uint64_t wait_ms)
     return wait_ms - wait_ms / 4 + strtoul(digits, NULL, 16) % (wait_ms / 2);
 }
 
-static void wait_for_next(struct cluster *c, uint64_t wait_ms)
+void cluster_wait(struct cluster *c, struct cluster_pause *pause)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    uint64_t wait_ms = pause->wait_ms ? pause->wait_ms : CLUSTER_BACKOFF_MS;
     uint64_t deadline_ns = clock_monotonic_ns() + spread(c, wait_ms) * NS_PER_MS;
 
-    while (!c->is_stopping && !c->is_hurried &&
+    pause->wait_ms =
+        wait_ms * 2 < CLUSTER_BACKOFF_MAX_MS ? wait_ms * 2 : CLUSTER_BACKOFF_MAX_MS;
+    while (!c->is_stopping && c->hurries == pause->hurries &&
            cond_wait_until(&c->wake, &c->lock, deadline_ns))
         ;
-    c->is_hurried = false;
+    pause->hurries = c->hurries;
 }
 
 void *cluster_run(void *cluster)
 {
     struct cluster *c = cluster;
-    uint64_t wait_ms = CLUSTER_BACKOFF_MS;
+    struct cluster_pause pause = {0};
     size_t first = 0;
 
-    while (!is_stopping(c)) {
+    while (!cluster_is_stopping(c)) {
         uint64_t confirmed_ns = c->confirmed_ns;
 
         go_round(c, &first);
         /* Where it was joined meanwhile this is a new failure. */
         if (c->confirmed_ns != confirmed_ns)
-            wait_ms = CLUSTER_BACKOFF_MS;
-        wait_for_next(c, wait_ms);
-        wait_ms = wait_ms * 2 < CLUSTER_BACKOFF_MAX_MS ? wait_ms * 2 : CLUSTER_BACKOFF_MAX_MS;
+            pause.wait_ms = 0;
+        cluster_wait(c, &pause);
     }
     return NULL;
 }

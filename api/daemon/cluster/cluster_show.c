@@ -23,12 +23,28 @@ static void write_node(struct json_writer *w, const struct node *node, uint64_t 
     json_write_close(w, '}');
 }
 
-static void write_refused(struct json_writer *w, const struct nodes *nodes)
+static void write_refused(struct json_writer *w, const uint64_t *refused, const char *last)
 {
     json_write_open(w, "refused", '{');
     for (int i = 0; i < NODE_REFUSALS; i++)
-        json_write_number(w, node_refusal_names[i], nodes->refused[i]);
-    json_write_string(w, "last", nodes->last_refused[0] ? nodes->last_refused : NULL);
+        json_write_number(w, node_refusal_names[i], refused[i]);
+    json_write_string(w, "last", last[0] ? last : NULL);
+    json_write_close(w, '}');
+}
+
+/* How this node follows the changes of tenants and keys. */
+static void write_changes(struct json_writer *w, const struct cluster_follow *f)
+{
+    uint64_t age_ns = clock_monotonic_ns() - f->confirmed_ns;
+
+    json_write_open(w, "changes", '{');
+    json_write_bool(w, "followed", f->is_good);
+    json_write_number(w, "revision", f->revision);
+    json_write_bool(w, "takes_keys", cluster_keys_good(f));
+    if (f->is_replica)
+        json_write_number(w, "confirmed_ms_ago", age_ns / NS_PER_MS);
+    json_write_number(w, "conflicts", f->refused[CHANGE_CONFLICTS]);
+    write_refused(w, f->refused, f->last_refused);
     json_write_close(w, '}');
 }
 
@@ -51,6 +67,8 @@ void cluster_write(struct cluster *c, struct json_writer *w)
     for (size_t i = 0; i < c->nodes.n; i++)
         write_node(w, c->nodes.list[i], now_ns);
     json_write_close(w, ']');
-    write_refused(w, &c->nodes);
+    write_refused(w, c->nodes.refused, c->nodes.last_refused);
+    if (c->follow.has_thread)
+        write_changes(w, &c->follow);
     json_write_close(w, '}');
 }

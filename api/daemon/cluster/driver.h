@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /* Both sides have the same, or the module is of another version. */
-#define CLUSTER_DRIVER_VERSION 1u
+#define CLUSTER_DRIVER_VERSION 2u
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
@@ -43,8 +43,10 @@ enum cluster_fault {
     CLUSTER_BUCKET_GONE, /* it was there */
     CLUSTER_NAME_TAKEN,
     CLUSTER_CLOCK,
+    CLUSTER_NEWER,    /* what a later version wrote cannot be followed */
+    CLUSTER_OWN_ROWS, /* this node has what the cluster does not */
 };
-#define CLUSTER_FAULTS (CLUSTER_CLOCK + 1)
+#define CLUSTER_FAULTS (CLUSTER_OWN_ROWS + 1)
 
 /* How to be let in. Texts are borrowed for a call; "" where there is none. */
 struct cluster_access {
@@ -59,9 +61,10 @@ struct cluster_access {
 struct cluster_bucket {
     const char *name;
     unsigned replicas;
-    uint64_t ttl_ms; /* after which an entry that nobody renews goes */
+    uint64_t ttl_ms; /* after which an entry that nobody renews goes; 0: never */
     uint64_t max_bytes;
     uint32_t max_value_bytes;
+    uint64_t last_revision; /* of whatever was written last; not of one that is to be made */
 };
 
 /* An entry of a bucket, or the mark that one was removed. Given back by release. */
@@ -71,6 +74,7 @@ struct cluster_entry {
     size_t len;
     uint64_t revision;
     uint64_t stored_ns; /* realtime, by the server's clock */
+    uint64_t pending;   /* how many come after it at once; of watched ones */
     bool is_removed;
     void *held; /* the module's */
 };
@@ -109,8 +113,21 @@ struct cluster_driver {
                               const char *data, size_t len, uint64_t last_revision,
                               uint64_t *ret_revision, struct err *err);
 
-    /* From here on next gives every entry of a bucket, and then every change. Once a link. */
-    enum cluster_fault (*watch)(struct cluster_link *link, const char *bucket, struct err *err);
+    /*
+     * The same where this is the bucket's last revision, whatever key that is of: nobody wrote
+     * anything meanwhile. From 1 on.
+     */
+    enum cluster_fault (*put_next)(struct cluster_link *link, const char *bucket,
+                                   const char *key, const char *data, size_t len,
+                                   uint64_t bucket_revision, uint64_t *ret_revision,
+                                   struct err *err);
+
+    /*
+     * From here on next gives every entry of a bucket that is of a later revision than this,
+     * and then every change, in the order of revisions. Once a link.
+     */
+    enum cluster_fault (*watch)(struct cluster_link *link, const char *bucket, uint64_t after,
+                                struct err *err);
     /* Waits for one. *ret_some is false where none came. */
     enum cluster_fault (*next)(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
                                struct cluster_entry *ret, struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/cluster/node_entry.h"
 
-#include "api/json/json_walk.h"
+#include "api/daemon/cluster/entry_values.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
@@ -43,35 +43,6 @@ static int take_member(struct json_slice object, const char *key, char *ret, siz
     struct json_slice value;
 
     return json_find(object, key, &value) ? take_word(value, ret, size) : -EINVAL;
-}
-
-/* Digits alone. 0 or -EINVAL. */
-static int take_number(struct json_slice object, const char *key, uint64_t max, uint64_t *ret)
-{
-    struct json_slice value;
-    uint64_t number = 0;
-
-    if (!json_find(object, key, &value))
-        return -EINVAL;
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.data[i] < '0' || value.data[i] > '9')
-            return -EINVAL;
-        number = number * 10 + (uint64_t)(value.data[i] - '0');
-        if (number > max)
-            return -EINVAL;
-    }
-    *ret = number;
-    return 0;
-}
-
-static int take_kvm(struct json_slice object, bool *ret)
-{
-    struct json_slice value;
-
-    if (!json_find(object, "kvm", &value))
-        return -EINVAL;
-    *ret = json_slice_is(value, "true");
-    return *ret || json_slice_is(value, "false") ? 0 : -EINVAL;
 }
 
 static int take_images(struct json_slice object, struct node_entry *e)
@@ -121,9 +92,10 @@ static int take_all(struct json_slice object, struct node_entry *e)
         take_member(object, "state", e->state, sizeof(e->state)) < 0 ||
         take_member(object, "version", e->version, sizeof(e->version)) < 0 ||
         take_member(object, "cpu", e->cpu, sizeof(e->cpu)) < 0 ||
-        take_number(object, "started_ms", NUMBER_MAX / 100, &started_ms) < 0 ||
-        take_number(object, "memory_bytes", NUMBER_MAX, &e->memory_bytes) < 0 ||
-        take_number(object, "slots", UINT32_MAX, &slots) < 0 || take_kvm(object, &e->kvm) < 0)
+        entry_take_number(object, "started_ms", NUMBER_MAX / 100, &started_ms) < 0 ||
+        entry_take_number(object, "memory_bytes", NUMBER_MAX, &e->memory_bytes) < 0 ||
+        entry_take_number(object, "slots", UINT32_MAX, &slots) < 0 ||
+        entry_take_bool(object, "kvm", &e->kvm) < 0)
         return -EINVAL;
     e->started_ns = started_ms * NS_PER_MS_OF_ENTRY;
     e->slots = (uint32_t)slots;
@@ -150,7 +122,7 @@ int node_entry_parse(const char *key, const char *data, size_t len, struct node_
     if (!fleet_node_valid(key))
         return refuse(NODE_WRONG_NAME, ret_why);
     if (!data || json_text_check(data, len, &object, NULL) < 0 || !json_is_object(object) ||
-        take_number(object, "schema", UINT32_MAX, &schema) < 0 || schema == 0)
+        entry_take_number(object, "schema", UINT32_MAX, &schema) < 0 || schema == 0)
         return refuse(NODE_MALFORMED, ret_why);
     if (schema > NODE_ENTRY_SCHEMA)
         return refuse(NODE_NEWER, ret_why);

@@ -72,6 +72,7 @@ struct config_cluster {
     char *tls_ca;
     char *tls_cert;
     char *tls_key;
+    uint64_t keys_timeout_ms;
 };
 
 /* Texts are owned and never NULL; "" means not set. */

@@ -122,6 +122,10 @@ const struct config_key config_keys[] = {
      "a file of this node's own certificate, for servers that want one; `\"\"` for none"},
     {"cluster.tls_key", CONFIG_TEXT, AT(cluster.tls_key), 0, 0, "", false, NULL, NULL,
      "the file of its key"},
+    {"cluster.keys_timeout", CONFIG_DURATION, AT(cluster.keys_timeout_ms), 0, 30 * DAYS, "5m",
+     false, NULL, NULL,
+     "a node that is cut off for this long takes no keys until it is joined again; 9 s at "
+     "least"},
     {"retention.executions_age", CONFIG_DURATION, AT(retention.executions_age_ms), 0,
      3650 * DAYS, "30d", true, NULL, NULL,
      "how long an ended execution is kept: result, logs, artifacts; 0 for ever"},

@@ -4,25 +4,17 @@
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/skill/skill.h"
 #include "base/lock.h"
+#include "base/log.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct changes {
     struct changes_env env;
     pthread_mutex_t lock; /* from a plan until its change is made */
 };
-
-struct changes *changes_create(const struct changes_env *env)
-{
-    struct changes *changes = calloc(1, sizeof(*changes));
-
-    if (!changes)
-        return NULL;
-    changes->env = *env;
-    (void)pthread_mutex_init(&changes->lock, NULL);
-    return changes;
-}
 
 void changes_destroy(struct changes *changes)
 {
@@ -67,10 +59,201 @@ static int apply(struct changes *changes, const struct change *change, struct er
     return r;
 }
 
+/* Removed elsewhere: what has no execution here any more goes with all that it had. */
+static void sweep_removed(struct changes *changes)
+{
+    char id[TENANT_ID_SIZE] = "", after[TENANT_ID_SIZE] = "";
+    struct err ignored = {0};
+
+    while (registry_removed_after(changes->env.registry, after, id, &ignored) == 0) {
+        struct err err = {0};
+        int r = remove_tenant(changes, id, &err);
+
+        if (r < 0 && r != -EBUSY)
+            log_warn("changes", "tenant=%s is=\"not removed yet\" reason=\"%s\"", id,
+                     err.message);
+        memcpy(after, id, sizeof(after));
+    }
+}
+
+static int look(void *ctx, struct cluster_place *ret, struct err *err)
+{
+    const struct changes *changes = ctx;
+    struct registry_replica there;
+    int r = registry_replica_get(changes->env.registry, &there, err);
+
+    if (r < 0)
+        return r;
+    *ret = (struct cluster_place){.revision = there.revision, .noted_ns = there.noted_ns};
+    memcpy(ret->bucket, there.bucket, sizeof(ret->bucket));
+    return 0;
+}
+
+static struct registry_replica place_of(const struct cluster_place *place)
+{
+    struct registry_replica ret = {.revision = place->revision, .noted_ns = place->noted_ns};
+
+    memcpy(ret.bucket, place->bucket, sizeof(ret.bucket));
+    return ret;
+}
+
+static int each_of(struct changes *changes, enum change_kind kind, cluster_visit_fn *visit,
+                   void *visit_ctx, struct err *err)
+{
+    char after[CHANGE_ID_SIZE] = "";
+    int r = 0;
+
+    while (r == 0) {
+        struct change row;
+
+        r = registry_change_after(changes->env.registry, kind, after, &row, err);
+        if (r < 0)
+            break;
+        memcpy(after, row.id, sizeof(after));
+        r = visit(visit_ctx, &row);
+    }
+    return r == -ENOENT ? 0 : r;
+}
+
+static int each(void *ctx, cluster_visit_fn *visit, void *visit_ctx, struct err *err)
+{
+    int r = each_of(ctx, CHANGE_TENANT, visit, visit_ctx, err);
+
+    return r < 0 ? r : each_of(ctx, CHANGE_KEY, visit, visit_ctx, err);
+}
+
+struct others {
+    const struct staged *staged;
+    char key[CHANGE_KEY_SIZE]; /* of a row that is not there */
+};
+
+static int check_row(void *ctx, const struct change *change)
+{
+    struct others *others = ctx;
+
+    change_entry_key(change->kind, change->id, others->key);
+    return staged_has(others->staged, others->key) ? 0 : -EEXIST;
+}
+
+static int change_at(const void *ctx, size_t at, struct change *ret)
+{
+    return staged_read(ctx, at, ret);
+}
+
+/* What waits for its tenant's turn shall know of other limits. */
+static void tell_engine(struct changes *changes, const struct staged *staged)
+{
+    struct change change;
+
+    for (size_t i = 0; i < staged->n; i++) {
+        if (staged_read(staged, i, &change) == 0 && change.kind == CHANGE_TENANT)
+            engine_limits_changed(changes->env.engine, change.id);
+    }
+}
+
+static int apply_all(void *ctx, const struct staged *staged, bool is_whole,
+                     const struct cluster_place *place, unsigned *ret_conflicts,
+                     struct err *err)
+{
+    struct changes *changes = ctx;
+    struct registry_replica noted = place_of(place);
+    struct others others = {.staged = staged};
+    int r = is_whole ? each(changes, check_row, &others, err) : 0;
+
+    if (r == -EEXIST)
+        return err_set(err, EEXIST, "%s", others.key);
+    if (r < 0)
+        return r;
+    r = registry_changes_make(changes->env.registry, staged->n, change_at, staged, &noted,
+                              ret_conflicts, err);
+    if (r < 0)
+        return r;
+    sweep_removed(changes);
+    tell_engine(changes, staged);
+    return 0;
+}
+
+static void note(void *ctx, const struct cluster_place *place)
+{
+    struct changes *changes = ctx;
+    struct registry_replica noted = place_of(place);
+    struct err err = {0};
+
+    sweep_removed(changes);
+    if (registry_replica_put(changes->env.registry, &noted, &err) < 0)
+        log_warn("changes", "replica=\"not noted\" reason=\"%s\"", err.message);
+}
+
+static int row(void *ctx, enum change_kind kind, const char *id, struct change *ret,
+               struct err *err)
+{
+    const struct changes *changes = ctx;
+
+    return registry_change_of(changes->env.registry, kind, id, ret, err);
+}
+
+int changes_create(const struct changes_env *env, struct changes **ret, struct err *err)
+{
+    struct changes *changes = calloc(1, sizeof(*changes));
+    const struct cluster_replica replica = {.ctx = changes,
+                                            .look = look,
+                                            .apply = apply_all,
+                                            .note = note,
+                                            .row = row,
+                                            .each = each};
+
+    if (!changes)
+        return err_no_memory(err);
+    changes->env = *env;
+    (void)pthread_mutex_init(&changes->lock, NULL);
+    *ret = changes;
+    if (!env->cluster)
+        return registry_replica_forget(env->registry, err);
+    return cluster_follow(env->cluster, &replica, env->keys_timeout_ms, err);
+}
+
+/* A plan, and whether what it gives can be made at all. */
+struct checked {
+    struct changes *changes;
+    change_plan *plan;
+    void *ctx;
+};
+
+/* What the rows would refuse when it comes back is refused before it is written. */
+static int check(struct changes *changes, const struct change *change, struct err *err)
+{
+    struct registry *registry = changes->env.registry;
+    struct change there;
+    bool is_busy = false;
+    int r;
+
+    if (!change->is_removed)
+        return registry_change_check(registry, change, err);
+    r = registry_change_of(registry, change->kind, change->id, &there, err);
+    if (r < 0)
+        return r;
+    r = registry_tenant_is_busy(registry, change->id, &is_busy, err);
+    if (r < 0)
+        return r;
+    return is_busy ? err_set(err, EBUSY, "executions of this tenant wait or run") : 0;
+}
+
+static int plan_checked(void *ctx, struct change *ret, struct err *err)
+{
+    const struct checked *checked = ctx;
+    int r = checked->plan(checked->ctx, ret, err);
+
+    return r < 0 ? r : check(checked->changes, ret, err);
+}
+
 int changes_make(struct changes *changes, change_plan *plan, void *ctx, struct err *err)
 {
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&changes->lock);
+    struct checked checked = {.changes = changes, .plan = plan, .ctx = ctx};
     struct change change = {0};
+
+    if (changes->env.cluster)
+        return cluster_change(changes->env.cluster, plan_checked, &checked, err);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&changes->lock);
     int r = plan(ctx, &change, err);
 
     return r < 0 ? r : apply(changes, &change, err);

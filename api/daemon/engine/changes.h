@@ -6,6 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_ENGINE_CHANGES_H
 #define SKILLVM_API_DAEMON_ENGINE_CHANGES_H
 
+#include "api/daemon/cluster/cluster.h"
 #include "api/daemon/engine/engine.h"
 #include "api/daemon/registry/registry_changes.h"
 #include "api/daemon/store/store.h"
@@ -17,17 +18,20 @@ struct changes_env {
     struct registry *registry;
     struct store *store;
     struct engine *engine;
+    struct cluster *cluster; /* NULL: it is on its own */
+    uint64_t keys_timeout_ms;
 };
 
-/* NULL without memory. */
-struct changes *changes_create(const struct changes_env *env);
-/* NULL is fine. */
+/* With a cluster its changes are made here from now on. 0 or -errno. */
+int changes_create(const struct changes_env *env, struct changes **ret, struct err *err);
+/* After the cluster. NULL is fine. */
 void changes_destroy(struct changes *changes);
 
 /*
  * Makes the change that a plan works out, one after the other; durable on return. 0; what the
  * plan gives; as of registry_change_make; of a tenant's removal -ENOENT, and -EBUSY while one
- * of its executions has not ended.
+ * of its executions has not ended. In a cluster it is made at every node, and -EAGAIN says
+ * that it cannot be now, as of cluster_change.
  */
 int changes_make(struct changes *changes, change_plan *plan, void *ctx, struct err *err);
 

@@ -239,11 +239,16 @@ static void put_cluster(struct buf *out, const struct cluster_measure *c)
          c->is_joined},
         {"skillvm_cluster_nodes", "gauge", "Nodes that it knows of, itself among them.",
          c->nodes},
+        {"skillvm_cluster_revision", "gauge",
+         "Up to which revision changes of tenants and keys are made here.",
+         (double)c->revision},
+        {"skillvm_cluster_takes_keys", "gauge",
+         "0 while it is cut off for too long to take keys.", c->takes_keys},
     };
 
     put_values(out, values, sizeof(values) / sizeof(values[0]));
     put_labelled(out, "skillvm_cluster_messages_refused_total",
-                 "Entries of nodes that were not taken, by why.", "reason", node_refusal_names,
+                 "Entries of others that were not taken, by why.", "reason", node_refusal_names,
                  c->refused, NODE_REFUSALS);
 }
 

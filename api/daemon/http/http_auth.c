@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define RETRY_KEYS_S 5u
+
 void http_auth_bearer(const char *value, char ret[HTTP_BEARER_MAX + 1])
 {
     /* RFC 6750's b64token. */
@@ -61,6 +63,13 @@ bool http_auth_check(struct http_exchange *x)
                               "is disabled")
                      : refuse(x, HTTP_UNAUTHORIZED_NO_KEY,
                               "this needs a key: Authorization: Bearer sk-…");
+    if (r == -EAGAIN) {
+        http_reply_error(&x->reply, 503, "cluster_unavailable",
+                         "this node has been cut off from its cluster for longer than "
+                         "cluster.keys_timeout and takes no keys: ask another node");
+        x->reply.retry_after_s = RETRY_KEYS_S;
+        return false;
+    }
     if (r < 0)
         return http_reply_error(&x->reply, 500, "internal_error", "cannot look the key up");
     if (x->route->access == HTTP_ACCESS_OPERATOR && !caller->is_operator)

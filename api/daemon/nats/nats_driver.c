@@ -19,6 +19,8 @@
 #define REQUEST_MS 2000
 #define MAKE_MS    2500
 #define SECOND_NS  1000000000ll
+/* So often a server says that a watch is alive; without two of them it is begun anew. */
+#define HEARTBEAT_NS SECOND_NS
 /* Entries that came and were not taken yet; what comes past these is asked for again. */
 #define PENDING_MAX       4096
 #define PENDING_BYTES_MAX (16 * 1024 * 1024)
@@ -31,19 +33,23 @@ struct cluster_link {
     natsConnection *connection;
     jsCtx *stream;
     natsSubscription *watched;
+    bool *denied;      /* a slot */
     size_t prefix_len; /* of the subjects that are watched */
 };
 
 /*
- * A server said that something was not permitted, since a request began. Atomic, and of all
- * links together: libnats says it in a thread of its own, perhaps of a link that is gone.
+ * Whether a server said that something was not permitted, since a request of a link began.
+ * Atomic, and in no link: libnats says it in a thread of its own, perhaps of a link that is
+ * gone. Links take them in turn, and so many are never open at once.
  */
-static bool is_denied;
+#define DENIED_SLOTS 256u
+static bool denied[DENIED_SLOTS];
+static unsigned next_denied;
 
 /* What was said before is of another request. */
-static void begin_request(void)
+static void begin_request(const struct cluster_link *link)
 {
-    __atomic_store_n(&is_denied, false, __ATOMIC_RELAXED);
+    __atomic_store_n(link->denied, false, __ATOMIC_RELAXED);
 }
 
 /* What libnats's codes are to us. */
@@ -118,14 +124,15 @@ static int errno_of(enum cluster_fault fault)
 }
 
 /* Says what failed, and why. code is 0 where the server gave none. */
-static enum cluster_fault failed(natsStatus s, jsErrCode code, const char *what,
-                                 struct err *err)
+static enum cluster_fault failed(const struct cluster_link *link, natsStatus s, jsErrCode code,
+                                 const char *what, struct err *err)
 {
     enum cluster_fault fault = code != 0 ? fault_of_code(code) : fault_of_status(s);
     const char *why = nats_GetLastError(NULL);
 
     /* A server tells apart from the request that it was not permitted; that one gets none. */
-    if (fault == CLUSTER_NO_QUORUM && __atomic_exchange_n(&is_denied, false, __ATOMIC_RELAXED))
+    if (fault == CLUSTER_NO_QUORUM &&
+        __atomic_exchange_n(link->denied, false, __ATOMIC_RELAXED))
         fault = CLUSTER_DENIED;
     if (!why || !*why)
         why = natsStatus_GetText(s);
@@ -138,9 +145,8 @@ static void note_error(natsConnection *connection, natsSubscription *sub, natsSt
 {
     (void)connection;
     (void)sub;
-    (void)closure;
     if (s == NATS_NOT_PERMITTED)
-        __atomic_store_n(&is_denied, true, __ATOMIC_RELAXED);
+        __atomic_store_n((bool *)closure, true, __ATOMIC_RELAXED);
 }
 
 static natsStatus set_tls(natsOptions *options, const struct cluster_access *access)
@@ -155,7 +161,7 @@ static natsStatus set_tls(natsOptions *options, const struct cluster_access *acc
 }
 
 static natsStatus set_options(natsOptions *options, const struct cluster_access *access,
-                              const char *server)
+                              const char *server, bool *slot)
 {
     bool is_tls = strncmp(server, "tls://", 6) == 0 || *access->tls_ca || *access->tls_cert;
     natsStatus s = natsOptions_SetURL(options, server);
@@ -177,7 +183,7 @@ static natsStatus set_options(natsOptions *options, const struct cluster_access 
     if (s == NATS_OK)
         s = natsOptions_SetWriteDeadline(options, REQUEST_MS);
     if (s == NATS_OK)
-        s = natsOptions_SetErrorHandler(options, note_error, NULL);
+        s = natsOptions_SetErrorHandler(options, note_error, slot);
     if (s == NATS_OK && *access->credentials)
         s = natsOptions_SetUserCredentialsFromFiles(options, access->credentials, NULL);
     return s == NATS_OK && is_tls ? set_tls(options, access) : s;
@@ -192,13 +198,13 @@ static enum cluster_fault connect_link(struct cluster_link *link,
     enum cluster_fault fault;
 
     if (s == NATS_OK)
-        s = set_options(options, access, server);
+        s = set_options(options, access, server, link->denied);
     if (s == NATS_OK)
         s = natsConnection_Connect(&link->connection, options);
     natsOptions_Destroy(options);
     if (s == NATS_OK)
         return CLUSTER_OK;
-    fault = failed(s, 0, "cannot connect", err);
+    fault = failed(link, s, 0, "cannot connect", err);
     /* What is not understood here is the file, which is read when the server asks. */
     return fault == CLUSTER_OTHER && *access->credentials ? CLUSTER_CREDENTIALS : fault;
 }
@@ -214,7 +220,7 @@ static enum cluster_fault check_server(struct cluster_link *link, struct err *er
 
     (void)jsOptions_Init(&options);
     options.Wait = REQUEST_MS;
-    begin_request();
+    begin_request(link);
     s = natsConnection_HasHeaderSupport(link->connection);
     if (s == NATS_OK)
         s = natsConnection_JetStream(&link->stream, link->connection, &options);
@@ -227,7 +233,7 @@ static enum cluster_fault check_server(struct cluster_link *link, struct err *er
         (void)err_set(err, ENOSYS, "the server has no JetStream");
         return CLUSTER_NO_JETSTREAM;
     }
-    return failed(s, code, "cannot ask for JetStream", err);
+    return failed(link, s, code, "cannot ask for JetStream", err);
 }
 
 static void link_close(struct cluster_link *link)
@@ -253,6 +259,9 @@ static enum cluster_fault link_open(const struct cluster_access *access, const c
         (void)err_no_memory(err);
         return CLUSTER_OTHER;
     }
+    link->denied =
+        &denied[__atomic_fetch_add(&next_denied, 1, __ATOMIC_RELAXED) % DENIED_SLOTS];
+    begin_request(link);
     fault = connect_link(link, access, server, err);
     if (fault == CLUSTER_OK)
         fault = check_server(link, err);
@@ -277,7 +286,7 @@ static enum cluster_fault bucket_look(struct cluster_link *link, const char *nam
     natsStatus s;
 
     name_stream(name, stream);
-    begin_request();
+    begin_request(link);
     s = js_GetStreamInfo(&info, link->stream, stream, NULL, &code);
     /* libnats says only this much where a stream is not there. */
     if (s == NATS_NOT_FOUND) {
@@ -285,12 +294,13 @@ static enum cluster_fault bucket_look(struct cluster_link *link, const char *nam
         return CLUSTER_NO_BUCKET;
     }
     if (s != NATS_OK)
-        return failed(s, code, "cannot look at the bucket", err);
+        return failed(link, s, code, "cannot look at the bucket", err);
     ret->replicas = (unsigned)info->Config->Replicas;
     ret->ttl_ms = (uint64_t)(info->Config->MaxAge / (SECOND_NS / 1000));
     ret->max_bytes = info->Config->MaxBytes < 0 ? 0 : (uint64_t)info->Config->MaxBytes;
     ret->max_value_bytes =
         info->Config->MaxMsgSize < 0 ? 0 : (uint32_t)info->Config->MaxMsgSize;
+    ret->last_revision = info->State.LastSeq;
     jsStreamInfo_Destroy(info);
     return CLUSTER_OK;
 }
@@ -310,7 +320,7 @@ static enum cluster_fault bucket_make(struct cluster_link *link,
     (void)jsStreamConfig_Init(&config);
     (void)jsOptions_Init(&options);
     options.Wait = MAKE_MS;
-    begin_request();
+    begin_request(link);
     config.Name = stream;
     config.Subjects = subjects;
     config.SubjectsLen = 1;
@@ -325,7 +335,7 @@ static enum cluster_fault bucket_make(struct cluster_link *link,
     config.AllowRollup = true;
     config.DenyDelete = true;
     s = js_AddStream(NULL, link->stream, &config, &options, &code);
-    return s == NATS_OK ? CLUSTER_OK : failed(s, code, "the bucket cannot be made", err);
+    return s == NATS_OK ? CLUSTER_OK : failed(link, s, code, "the bucket cannot be made", err);
 }
 
 static bool is_mark(natsMsg *message)
@@ -367,17 +377,49 @@ static enum cluster_fault get(struct cluster_link *link, const char *bucket, con
 
     name_stream(bucket, stream);
     (void)snprintf(subject, sizeof(subject), "$KV.%s.%s", bucket, key);
-    begin_request();
+    begin_request(link);
     s = js_GetLastMsg(&message, link->stream, stream, subject, NULL, &code);
     if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr) {
         (void)err_set(err, ENOENT, "there is no entry %.64s", key);
         return CLUSTER_NO_ENTRY;
     }
     if (s != NATS_OK)
-        return failed(s, code, "cannot read the entry", err);
+        return failed(link, s, code, "cannot read the entry", err);
     fill_entry(message, strlen(subject) - strlen(key), ret);
     ret->revision = natsMsg_GetSequence(message);
     ret->stored_ns = (uint64_t)natsMsg_GetTime(message);
+    return CLUSTER_OK;
+}
+
+static enum cluster_fault publish(struct cluster_link *link, const char *bucket,
+                                  const char *key, const char *data, size_t len,
+                                  jsPubOptions *options, uint64_t *ret_revision,
+                                  struct err *err)
+{
+    char subject[SUBJECT_SIZE];
+    natsMsg *message = NULL;
+    jsPubAck *ack = NULL;
+    jsErrCode code = 0;
+    natsStatus s;
+
+    (void)snprintf(subject, sizeof(subject), "$KV.%s.%s", bucket, key);
+    begin_request(link);
+    options->MaxWait = REQUEST_MS;
+    s = natsMsg_Create(&message, subject, NULL, data, (int)len);
+    if (s == NATS_OK && !data)
+        s = natsMsgHeader_Set(message, MARK_HEADER, MARK_REMOVED);
+    if (s == NATS_OK)
+        s = js_PublishMsg(&ack, link->stream, message, options, &code);
+    natsMsg_Destroy(message);
+    if (s == NATS_NO_RESPONDERS) {
+        (void)err_set(err, ENOENT, "nobody takes entries of the bucket %.64s", bucket);
+        return CLUSTER_NO_BUCKET;
+    }
+    if (s != NATS_OK)
+        return failed(link, s, code, "cannot write the entry", err);
+    if (ret_revision)
+        *ret_revision = ack->Sequence;
+    jsPubAck_Destroy(ack);
     return CLUSTER_OK;
 }
 
@@ -385,38 +427,28 @@ static enum cluster_fault put(struct cluster_link *link, const char *bucket, con
                               const char *data, size_t len, uint64_t last_revision,
                               uint64_t *ret_revision, struct err *err)
 {
-    char subject[SUBJECT_SIZE];
-    natsMsg *message = NULL;
     jsPubOptions options;
-    jsPubAck *ack = NULL;
-    jsErrCode code = 0;
-    natsStatus s;
 
-    (void)snprintf(subject, sizeof(subject), "$KV.%s.%s", bucket, key);
     (void)jsPubOptions_Init(&options);
-    begin_request();
-    options.MaxWait = REQUEST_MS;
     options.ExpectLastSubjectSeq = last_revision;
     options.ExpectNoMessage = last_revision == 0;
-    s = natsMsg_Create(&message, subject, NULL, data, (int)len);
-    if (s == NATS_OK && !data)
-        s = natsMsgHeader_Set(message, MARK_HEADER, MARK_REMOVED);
-    if (s == NATS_OK)
-        s = js_PublishMsg(&ack, link->stream, message, &options, &code);
-    natsMsg_Destroy(message);
-    if (s == NATS_NO_RESPONDERS) {
-        (void)err_set(err, ENOENT, "nobody takes entries of the bucket %.64s", bucket);
-        return CLUSTER_NO_BUCKET;
-    }
-    if (s != NATS_OK)
-        return failed(s, code, "cannot write the entry", err);
-    if (ret_revision)
-        *ret_revision = ack->Sequence;
-    jsPubAck_Destroy(ack);
-    return CLUSTER_OK;
+    return publish(link, bucket, key, data, len, &options, ret_revision, err);
 }
 
-static enum cluster_fault watch(struct cluster_link *link, const char *bucket, struct err *err)
+static enum cluster_fault put_next(struct cluster_link *link, const char *bucket,
+                                   const char *key, const char *data, size_t len,
+                                   uint64_t bucket_revision, uint64_t *ret_revision,
+                                   struct err *err)
+{
+    jsPubOptions options;
+
+    (void)jsPubOptions_Init(&options);
+    options.ExpectLastSeq = bucket_revision;
+    return publish(link, bucket, key, data, len, &options, ret_revision, err);
+}
+
+static enum cluster_fault watch(struct cluster_link *link, const char *bucket, uint64_t after,
+                                struct err *err)
 {
     char stream[SUBJECT_SIZE], subject[SUBJECT_SIZE];
     jsSubOptions options;
@@ -427,14 +459,18 @@ static enum cluster_fault watch(struct cluster_link *link, const char *bucket, s
     (void)snprintf(subject, sizeof(subject), "$KV.%s.>", bucket);
     (void)jsSubOptions_Init(&options);
     options.Stream = stream;
-    begin_request();
+    begin_request(link);
     options.Ordered = true;
-    options.Config.DeliverPolicy = js_DeliverLastPerSubject;
+    options.Config.Heartbeat = HEARTBEAT_NS;
+    options.Config.DeliverPolicy =
+        after > 0 ? js_DeliverByStartSequence : js_DeliverLastPerSubject;
+    if (after > 0)
+        options.Config.OptStartSeq = after + 1;
     s = js_SubscribeSync(&link->watched, link->stream, subject, NULL, &options, &code);
     if (s == NATS_OK)
         s = natsSubscription_SetPendingLimits(link->watched, PENDING_MAX, PENDING_BYTES_MAX);
     link->prefix_len = strlen(subject) - 1;
-    return s == NATS_OK ? CLUSTER_OK : failed(s, code, "cannot watch the bucket", err);
+    return s == NATS_OK ? CLUSTER_OK : failed(link, s, code, "cannot watch the bucket", err);
 }
 
 static enum cluster_fault next(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
@@ -452,11 +488,12 @@ static enum cluster_fault next(struct cluster_link *link, unsigned wait_ms, bool
         s = natsMsg_GetMetaData(&place, message);
     if (s != NATS_OK) {
         natsMsg_Destroy(message);
-        return failed(s, 0, "cannot watch the bucket", err);
+        return failed(link, s, 0, "cannot watch the bucket", err);
     }
     fill_entry(message, link->prefix_len, ret);
     ret->revision = place->Sequence.Stream;
     ret->stored_ns = (uint64_t)place->Timestamp;
+    ret->pending = place->NumPending;
     jsMsgMetaData_Destroy(place);
     *ret_some = true;
     return CLUSTER_OK;
@@ -470,6 +507,7 @@ static const struct cluster_driver driver = {
     .bucket_make = bucket_make,
     .get = get,
     .put = put,
+    .put_next = put_next,
     .watch = watch,
     .next = next,
     .release = release,

@@ -285,18 +285,27 @@ static int refusal(struct registry *registry, const char *what, struct err *err)
     }
 }
 
-int registry_put(struct registry *registry, enum registry_part part, unsigned which,
-                 const struct registry_value *values, const char *what, struct err *err)
+int registry_put_step(struct registry *registry, enum registry_part part, unsigned which,
+                      const struct registry_value *values, const char *what, struct err *err)
 {
-    sqlite3_stmt *s = registry_begin(registry, part, which, values);
+    sqlite3_stmt *s = registry->statements[part][which];
     int r;
 
+    bind(s, values);
     if (sqlite3_step(s) != SQLITE_DONE)
         r = refusal(registry, what, err);
     else
         r = registry_changes(registry) == 0 ? -ENOENT : 0;
-    registry_end(registry, s);
+    reset(s);
     return r;
+}
+
+int registry_put(struct registry *registry, enum registry_part part, unsigned which,
+                 const struct registry_value *values, const char *what, struct err *err)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->lock);
+
+    return registry_put_step(registry, part, which, values, what, err);
 }
 
 /* A copy of a text column. False without memory, and for a NULL. */

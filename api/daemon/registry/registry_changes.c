@@ -4,26 +4,61 @@
 #include "api/daemon/registry/registry_internal.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define TENANT_COLUMNS "id, name, is_disabled, created_ns, " REGISTRY_LIMIT_COLUMNS
 #define KEY_COLUMNS    "id, tenant_id, digest, name, is_operator, created_ns, revoked_ns"
 
-enum statement { PUT_TENANT, PUT_KEY, GET_TENANT, GET_KEY, N_STATEMENTS };
+enum statement {
+    PUT_TENANT,
+    PUT_KEY,
+    GET_TENANT,
+    GET_KEY,
+    NEXT_TENANT,
+    NEXT_KEY,
+    REMOVE_TENANT,
+    REMOVE_KEY,
+    UNNAME,
+    REMOVED,
+    BUSY,
+    GET_PLACE,
+    PUT_PLACE,
+    FORGET_PLACE,
+    N_STATEMENTS
+};
 
 #define LIMIT(name, unset, max) ", " #name " = excluded." #name
 static const char *const text[N_STATEMENTS] = {
-    [PUT_TENANT] = "INSERT INTO tenants(" TENANT_COLUMNS ")"
-                   " VALUES(?1, ?2, ?3, ?4, " REGISTRY_LIMIT_PLACES ")"
-                   " ON CONFLICT(id) DO UPDATE SET name = excluded.name,"
-                   " is_disabled = excluded.is_disabled, created_ns = excluded.created_ns,"
-                   " reuse = excluded.reuse, images = excluded.images,"
-                   " network = excluded.network" TENANT_LIMITS_EACH(LIMIT),
+    [PUT_TENANT] =
+        "INSERT INTO tenants(" TENANT_COLUMNS ")"
+        " VALUES(?1, ?2, ?3, ?4, " REGISTRY_LIMIT_PLACES ")"
+        " ON CONFLICT(id) DO UPDATE SET name = excluded.name,"
+        " is_removed = 0, is_disabled = excluded.is_disabled, created_ns = excluded.created_ns,"
+        " reuse = excluded.reuse, images = excluded.images,"
+        " network = excluded.network" TENANT_LIMITS_EACH(LIMIT),
     [PUT_KEY] = "INSERT INTO keys(" KEY_COLUMNS ")"
                 " SELECT ?1, id, ?3, ?4, ?5, ?6, NULLIF(?7, 0) FROM tenants WHERE id = ?2"
+                " AND NOT is_removed"
                 " ON CONFLICT(id) DO UPDATE SET name = excluded.name,"
                 " revoked_ns = excluded.revoked_ns",
-    [GET_TENANT] = "SELECT " TENANT_COLUMNS " FROM tenants WHERE id = ?1",
+    [GET_TENANT] = "SELECT " TENANT_COLUMNS " FROM tenants WHERE id = ?1 AND NOT is_removed",
     [GET_KEY] = "SELECT " KEY_COLUMNS " FROM keys WHERE id = ?1",
+    [NEXT_TENANT] = "SELECT " TENANT_COLUMNS " FROM tenants WHERE id > ?1 AND NOT is_removed"
+                    " ORDER BY id LIMIT 1",
+    [NEXT_KEY] = "SELECT " KEY_COLUMNS " FROM keys WHERE id > ?1 AND tenant_id NOT IN"
+                 " (SELECT id FROM tenants WHERE is_removed) ORDER BY id LIMIT 1",
+    /* Its name is another's to have; no name is an id. */
+    [REMOVE_TENANT] = "UPDATE tenants SET name = id, is_disabled = 1, is_removed = 1"
+                      " WHERE id = ?1",
+    [REMOVE_KEY] = "DELETE FROM keys WHERE id = ?1",
+    [UNNAME] = "UPDATE tenants SET name = id WHERE id = ?1",
+    [REMOVED] = "SELECT id FROM tenants WHERE is_removed AND id > ?1 ORDER BY id LIMIT 1",
+    [BUSY] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
+             " AND finished_ns IS NULL)",
+    [GET_PLACE] = "SELECT bucket, revision, noted_ns FROM replica",
+    [PUT_PLACE] = "INSERT OR REPLACE INTO replica(one, bucket, revision, noted_ns)"
+                  " VALUES(1, ?1, ?2, ?3)",
+    [FORGET_PLACE] = "DELETE FROM replica",
 };
 #undef LIMIT
 
@@ -81,7 +116,8 @@ static int put_tenant(struct registry *registry, const char *id,
         TENANT_LIMITS_EACH(LIMIT) registry_number(tenant->limits.reuse),
         registry_text(tenant->limits.images), registry_text(tenant->limits.network));
 #undef LIMIT
-    int r = registry_put(registry, REGISTRY_CHANGES, PUT_TENANT, values, "store a tenant", err);
+    int r = registry_put_step(registry, REGISTRY_CHANGES, PUT_TENANT, values, "store a tenant",
+                              err);
 
     return r == -EEXIST
                ? err_set(err, EEXIST, "there is a tenant named %s already", tenant->name)
@@ -91,27 +127,228 @@ static int put_tenant(struct registry *registry, const char *id,
 static int put_key(struct registry *registry, const char *id, const struct change_key *key,
                    struct err *err)
 {
-    return registry_put(registry, REGISTRY_CHANGES, PUT_KEY,
-                        REGISTRY_VALUES(registry_text(id), registry_text(key->tenant),
-                                        registry_text(key->digest), registry_text(key->name),
-                                        registry_number(key->is_operator),
-                                        registry_number(key->created_ns),
-                                        registry_number(key->revoked_ns)),
-                        "store a key", err);
+    return registry_put_step(
+        registry, REGISTRY_CHANGES, PUT_KEY,
+        REGISTRY_VALUES(registry_text(id), registry_text(key->tenant),
+                        registry_text(key->digest), registry_text(key->name),
+                        registry_number(key->is_operator), registry_number(key->created_ns),
+                        registry_number(key->revoked_ns)),
+        "store a key", err);
 }
 
-int registry_change_make(struct registry *registry, const struct change *change,
-                         struct err *err)
+static int put(struct registry *registry, const struct change *change, struct err *err)
 {
     return change->kind == CHANGE_TENANT
                ? put_tenant(registry, change->id, &change->tenant, err)
                : put_key(registry, change->id, &change->key, err);
 }
 
+int registry_change_make(struct registry *registry, const struct change *change,
+                         struct err *err)
+{
+    int r = registry_transaction_begin(registry, err);
+
+    return r < 0 ? r : registry_transaction_end(registry, put(registry, change, err), err);
+}
+
+int registry_change_check(struct registry *registry, const struct change *change,
+                          struct err *err)
+{
+    int r = registry_transaction_begin(registry, err);
+
+    if (r < 0)
+        return r;
+    r = put(registry, change, err);
+    /* Undone in any case. */
+    (void)registry_transaction_end(registry, -ECANCELED, NULL);
+    return r;
+}
+
+static int read_change(struct registry *registry, enum statement which, enum change_kind kind,
+                       const char *id, struct change *ret, struct err *err)
+{
+    return registry_read_row(registry, REGISTRY_CHANGES, which,
+                             REGISTRY_VALUES(registry_text(id)), &kinds[kind], ret,
+                             "look up a row", err);
+}
+
 int registry_change_of(struct registry *registry, enum change_kind kind, const char *id,
                        struct change *ret, struct err *err)
 {
-    return registry_read_row(
-        registry, REGISTRY_CHANGES, kind == CHANGE_TENANT ? GET_TENANT : GET_KEY,
-        REGISTRY_VALUES(registry_text(id)), &kinds[kind], ret, "look up a row", err);
+    return read_change(registry, kind == CHANGE_TENANT ? GET_TENANT : GET_KEY, kind, id, ret,
+                       err);
+}
+
+int registry_change_after(struct registry *registry, enum change_kind kind, const char *after,
+                          struct change *ret, struct err *err)
+{
+    return read_change(registry, kind == CHANGE_TENANT ? NEXT_TENANT : NEXT_KEY, kind, after,
+                       ret, err);
+}
+
+static const struct registry_column place_columns[] = {
+    REGISTRY_COLUMN(REGISTRY_ID, registry_replica, bucket),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_replica, revision),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_replica, noted_ns),
+};
+static const struct registry_rows place_kind = REGISTRY_ROWS(registry_replica, place_columns);
+
+int registry_replica_get(struct registry *registry, struct registry_replica *ret,
+                         struct err *err)
+{
+    int r = registry_read_row(registry, REGISTRY_CHANGES, GET_PLACE, REGISTRY_VALUES({0}),
+                              &place_kind, ret, "look up the replica", err);
+
+    if (r != -ENOENT)
+        return r;
+    *ret = (struct registry_replica){0};
+    return 0;
+}
+
+static int put_place(struct registry *registry, const struct registry_replica *place,
+                     struct err *err)
+{
+    return registry_step(registry, REGISTRY_CHANGES, PUT_PLACE,
+                         REGISTRY_VALUES(registry_text(place->bucket),
+                                         registry_number(place->revision),
+                                         registry_number(place->noted_ns)),
+                         "note the replica", err);
+}
+
+int registry_replica_put(struct registry *registry, const struct registry_replica *replica,
+                         struct err *err)
+{
+    int r = registry_transaction_begin(registry, err);
+
+    return r < 0 ? r
+                 : registry_transaction_end(registry, put_place(registry, replica, err), err);
+}
+
+int registry_replica_forget(struct registry *registry, struct err *err)
+{
+    struct registry_replica there;
+    int r = registry_replica_get(registry, &there, err);
+
+    if (r < 0 || !there.bucket[0])
+        return r;
+    return registry_run(registry, REGISTRY_CHANGES, FORGET_PLACE, REGISTRY_VALUES({0}),
+                        "forget the replica", err);
+}
+
+/* Changes that are made together. */
+struct batch {
+    struct registry *registry;
+    size_t n;
+    registry_change_at *at;
+    const void *ctx;
+    struct change change; /* the one at work */
+    unsigned conflicts;
+};
+
+static int step_of(struct batch *b, enum statement which, struct err *err)
+{
+    return registry_step(b->registry, REGISTRY_CHANGES, which,
+                         REGISTRY_VALUES(registry_text(b->change.id)), "make a change", err);
+}
+
+/*
+ * Names may have gone round between tenants: those that change lose theirs first. What has to
+ * be as it was gets it back.
+ */
+static int put_named(struct batch *b, struct err *err)
+{
+    struct change before;
+    struct err why = {0};
+    int r = put_tenant(b->registry, b->change.id, &b->change.tenant, &why);
+
+    if (r != -EEXIST) {
+        if (r < 0)
+            *err = why;
+        return r;
+    }
+    b->conflicts++;
+    /* As it was committed: this transaction's own changes are not to be seen there. */
+    if (registry_change_of(b->registry, CHANGE_TENANT, b->change.id, &before, NULL) == 0)
+        (void)put_tenant(b->registry, before.id, &before.tenant, NULL);
+    return 0;
+}
+
+static int put_one_key(struct batch *b, struct err *err)
+{
+    int r = b->change.is_removed ? step_of(b, REMOVE_KEY, err)
+                                 : put_key(b->registry, b->change.id, &b->change.key, err);
+
+    if (r == -EEXIST)
+        b->conflicts++;
+    return r == -EEXIST || r == -ENOENT ? 0 : r;
+}
+
+enum turn { TURN_UNNAME, TURN_TENANTS, TURN_KEYS, TURNS };
+
+static int take_turn(struct batch *b, enum turn turn, struct err *err)
+{
+    if (b->change.kind == CHANGE_KEY)
+        return turn == TURN_KEYS ? put_one_key(b, err) : 0;
+    if (turn == TURN_UNNAME)
+        return step_of(b, b->change.is_removed ? REMOVE_TENANT : UNNAME, err);
+    return turn == TURN_TENANTS && !b->change.is_removed ? put_named(b, err) : 0;
+}
+
+static int make_all(struct batch *b, const struct registry_replica *place, struct err *err)
+{
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (size_t i = 0; i < b->n; i++) {
+            int r = b->at(b->ctx, i, &b->change);
+
+            if (r < 0)
+                return r;
+            r = take_turn(b, (enum turn)turn, err);
+            if (r < 0)
+                return r;
+        }
+    }
+    return put_place(b->registry, place, err);
+}
+
+int registry_changes_make(struct registry *registry, size_t n, registry_change_at *at,
+                          const void *ctx, const struct registry_replica *place,
+                          unsigned *ret_conflicts, struct err *err)
+{
+    struct batch batch = {.registry = registry, .n = n, .at = at, .ctx = ctx};
+    int r = registry_transaction_begin(registry, err);
+
+    if (r < 0)
+        return r;
+    r = registry_transaction_end(registry, make_all(&batch, place, err), err);
+    if (r == 0)
+        *ret_conflicts = batch.conflicts;
+    return r;
+}
+
+int registry_removed_after(struct registry *registry, const char *after,
+                           char ret[TENANT_ID_SIZE], struct err *err)
+{
+    static const struct registry_column id[] = {REGISTRY_COLUMN(REGISTRY_ID, change, id)};
+    static const struct registry_rows ids = REGISTRY_ROWS(change, id);
+    struct change row;
+    int r = registry_read_row(registry, REGISTRY_CHANGES, REMOVED,
+                              REGISTRY_VALUES(registry_text(after)), &ids, &row,
+                              "look up a tenant", err);
+
+    if (r == 0)
+        memcpy(ret, row.id, TENANT_ID_SIZE);
+    return r;
+}
+
+int registry_tenant_is_busy(struct registry *registry, const char *id, bool *ret,
+                            struct err *err)
+{
+    uint64_t busy = 0;
+    int r = registry_read_number(registry, REGISTRY_CHANGES, BUSY,
+                                 REGISTRY_VALUES(registry_text(id)), "look up executions",
+                                 &busy, err);
+
+    if (r == 0)
+        *ret = busy != 0;
+    return r;
 }

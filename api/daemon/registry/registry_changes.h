@@ -15,8 +15,48 @@
  */
 int registry_change_make(struct registry *registry, const struct change *change,
                          struct err *err);
+/* Says whether it could be made, and makes nothing. As above. */
+int registry_change_check(struct registry *registry, const struct change *change,
+                          struct err *err);
 /* The change that makes a row what it is. 0, -ENOENT or -EIO. */
 int registry_change_of(struct registry *registry, enum change_kind kind, const char *id,
                        struct change *ret, struct err *err);
+
+/* The first row of a kind whose id is after this one; "": of all. As above. */
+int registry_change_after(struct registry *registry, enum change_kind kind, const char *after,
+                          struct change *ret, struct err *err);
+
+/* How far the changes of a cluster are made: of which bucket ("": of none), and when it was all
+   there was. */
+struct registry_replica {
+    char bucket[33];
+    uint64_t revision;
+    uint64_t noted_ns; /* realtime */
+};
+/* 0 or -EIO. */
+int registry_replica_get(struct registry *registry, struct registry_replica *ret,
+                         struct err *err);
+int registry_replica_put(struct registry *registry, const struct registry_replica *replica,
+                         struct err *err);
+/* A daemon on its own is nobody's replica any more. 0 or -EIO. */
+int registry_replica_forget(struct registry *registry, struct err *err);
+
+/* The change at a place. 0 or -errno, which ends the whole. */
+typedef int registry_change_at(const void *ctx, size_t at, struct change *ret);
+/*
+ * Makes n changes, in whatever order they are, and notes the place, or does nothing. A tenant
+ * that is removed has no name and no keys that work from now on, and is one of
+ * registry_removed. Those that contradict the others, which names are unique among, are left
+ * out: *ret_conflicts. A key without a tenant is no row. 0, what at gave, or -EIO.
+ */
+int registry_changes_make(struct registry *registry, size_t n, registry_change_at *at,
+                          const void *ctx, const struct registry_replica *place,
+                          unsigned *ret_conflicts, struct err *err);
+/* A tenant that is to be deleted, after this id. 0, -ENOENT or -EIO. */
+int registry_removed_after(struct registry *registry, const char *after,
+                           char ret[TENANT_ID_SIZE], struct err *err);
+/* Whether an execution of a tenant waits or runs. 0 or -EIO. */
+int registry_tenant_is_busy(struct registry *registry, const char *id, bool *ret,
+                            struct err *err);
 
 #endif

@@ -141,6 +141,9 @@ int registry_transaction_end(struct registry *registry, int result, struct err *
 /* Within a transaction: runs a statement that gives no rows. */
 int registry_step(struct registry *registry, enum registry_part part, unsigned which,
                   const struct registry_value *values, const char *what, struct err *err);
+/* The same as registry_put, within a transaction. */
+int registry_put_step(struct registry *registry, enum registry_part part, unsigned which,
+                      const struct registry_value *values, const char *what, struct err *err);
 /* Within a transaction, of an execution: what it left of its session. */
 int registry_session_put(struct registry *registry, const struct registry_session *session,
                          struct err *err);

@@ -188,4 +188,13 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " PRIMARY KEY(skill_digest, packages_digest, images, script)) WITHOUT ROWID;"
     /* The minor version of Python 3 that its packages were chosen for; 0: nobody knows. */
     "ALTER TABLE skills ADD COLUMN packages_python INTEGER NOT NULL DEFAULT 0;",
+
+    /* It was removed at another node, and goes when its executions here have ended. */
+    "ALTER TABLE tenants ADD COLUMN is_removed INTEGER NOT NULL DEFAULT 0;"
+    /* Of which cluster tenants and keys are a replica, how far, and when that was all. */
+    "CREATE TABLE replica("
+    " one INTEGER PRIMARY KEY CHECK(one = 1),"
+    " bucket TEXT NOT NULL,"
+    " revision INTEGER NOT NULL,"
+    " noted_ns INTEGER NOT NULL);",
 };

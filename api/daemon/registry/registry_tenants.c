@@ -12,8 +12,10 @@ enum statement { BY_ID, BY_NAME, LIST, DIGESTS, DELETE_EXECUTIONS, DELETE, N_STA
 
 static const char *const text[N_STATEMENTS] = {
     [BY_ID] = "SELECT " COLUMNS " FROM tenants WHERE id = ?1",
-    [BY_NAME] = "SELECT " COLUMNS " FROM tenants WHERE id = ?1 OR name = ?1",
+    [BY_NAME] =
+        "SELECT " COLUMNS " FROM tenants WHERE (id = ?1 OR name = ?1) AND NOT is_removed",
     [LIST] = "SELECT " COLUMNS " FROM tenants WHERE (created_ns, id) < (?1, ?2)"
+             " AND NOT is_removed"
              " ORDER BY created_ns DESC, id DESC LIMIT ?3",
     [DIGESTS] = "SELECT digest FROM skills WHERE tenant_id = ?1"
                 " UNION SELECT packages_digest FROM skills WHERE tenant_id = ?1"

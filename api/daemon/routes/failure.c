@@ -12,10 +12,15 @@ struct meaning {
 };
 
 static const struct meaning meanings[] = {
-    {EINVAL, 400, "bad_request", 0}, {ENOENT, 404, "not_found", 0},
-    {EEXIST, 409, "conflict", 0},    {EFBIG, 413, "too_large", 0},
-    {E2BIG, 413, "too_large", 0},    {EDQUOT, 413, "quota_exceeded", 0},
-    {EBUSY, 429, "overloaded", 1},   {EADDRINUSE, 409, "session_busy", 1},
+    {EINVAL, 400, "bad_request", 0},
+    {ENOENT, 404, "not_found", 0},
+    {EEXIST, 409, "conflict", 0},
+    {EFBIG, 413, "too_large", 0},
+    {E2BIG, 413, "too_large", 0},
+    {EDQUOT, 413, "quota_exceeded", 0},
+    {EAGAIN, 503, "cluster_unavailable", 5},
+    {EBUSY, 429, "overloaded", 1},
+    {EADDRINUSE, 409, "session_busy", 1},
 };
 
 bool failure_reply(struct http_reply *reply, int result, const struct err *err)

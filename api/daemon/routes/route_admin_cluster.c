@@ -4,11 +4,8 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 
-#include <errno.h>
-
 /* 1,024 nodes, each with less than 16 KiB to show. */
 #define CLUSTER_JSON_MAX (17u * 1024u * 1024u)
-#define RETRY_S          5u
 
 /* False with a reply where there is none. */
 static bool has_cluster(const struct daemon *d, struct http_reply *reply)
@@ -18,16 +15,10 @@ static bool has_cluster(const struct daemon *d, struct http_reply *reply)
                                           "in its settings");
 }
 
-/* A server that cannot be asked now is nobody's fault here. False: there is a reply. */
+/* False: there is a reply. */
 static bool succeeded(struct http_reply *reply, int result, const struct err *err)
 {
-    if (result == 0)
-        return true;
-    if (result != -EAGAIN)
-        return failure_reply(reply, result, err);
-    (void)http_reply_error(reply, 503, "cluster_unavailable", "%s", err->message);
-    reply->retry_after_s = RETRY_S;
-    return false;
+    return result == 0 || failure_reply(reply, result, err);
 }
 
 void route_admin_cluster_get(void *ctx, struct http_request *request, struct http_reply *reply)

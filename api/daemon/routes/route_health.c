@@ -78,8 +78,8 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
         (void)err_set(&pool, ESHUTDOWN, "the daemon is stopping");
     else
         (void)pool_check_starts(d->pool, &pool);
-    ready =
-        state == SNAPSHOTS_READY && pool.code == 0 && !levels.disk.low && !levels.memory.low;
+    ready = state == SNAPSHOTS_READY && pool.code == 0 && !levels.disk.low &&
+            !levels.memory.low && cluster_takes_keys(d->cluster);
     (void)buf_printf(&body, "{\"status\":\"%s\",\"checks\":{\"snapshot\":",
                      ready                       ? "ready"
                      : state == SNAPSHOTS_FAILED ? "failed"

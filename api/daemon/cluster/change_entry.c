@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/cluster/change_entry.h"
+
+#include "api/daemon/cluster/entry_values.h"
+#include "api/daemon/terms/ids.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HEX         "0123456789abcdef"
+#define TENANT_PART "tenant."
+#define KEY_PART    "key."
+
+void change_entry_key(enum change_kind kind, const char *id, char ret[CHANGE_KEY_SIZE])
+{
+    (void)snprintf(ret, CHANGE_KEY_SIZE, "%s%.36s",
+                   kind == CHANGE_TENANT ? TENANT_PART : KEY_PART, id);
+}
+
+int change_entry_parse_key(const char *key, struct change *ret)
+{
+    const char *id = NULL;
+
+    if (strncmp(key, TENANT_PART, strlen(TENANT_PART)) == 0) {
+        ret->kind = CHANGE_TENANT;
+        id = key + strlen(TENANT_PART);
+    } else if (strncmp(key, KEY_PART, strlen(KEY_PART)) == 0) {
+        ret->kind = CHANGE_KEY;
+        id = key + strlen(KEY_PART);
+    }
+    if (!id || !(ret->kind == CHANGE_TENANT ? tenant_id_valid(id) : ids_valid(ID_KEY, id)))
+        return -EINVAL;
+    (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
+    return 0;
+}
+
+/* For people, without what a terminal or a log would act on. */
+static bool is_plain(const char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+static int take_limits(struct json_slice limits, struct tenant_limits *ret)
+{
+    char reuse[16], network[TENANT_NETWORK_SIZE];
+    int r = 0;
+
+#define LIMIT(name, unset, max) r |= entry_take_number(limits, #name, max, &ret->name);
+    TENANT_LIMITS_EACH(LIMIT)
+#undef LIMIT
+    if (r != 0 || ret->weight == 0 ||
+        entry_take_text(limits, "reuse", reuse, sizeof(reuse)) < 0 ||
+        tenant_reuse_parse(reuse, strlen(reuse), &ret->reuse) < 0 ||
+        entry_take_text(limits, "images", ret->images, sizeof(ret->images)) < 0 ||
+        !is_plain(ret->images) ||
+        entry_take_text(limits, "network", network, sizeof(network)) < 0)
+        return -EINVAL;
+    return tenant_network_clean(network, strlen(network), ret->network, NULL) < 0 ? -EINVAL : 0;
+}
+
+static int take_tenant(struct json_slice object, const char *id, struct change_tenant *ret)
+{
+    struct json_slice limits;
+
+    if (entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 || !ret->name[0] ||
+        !is_plain(ret->name) || strncmp(ret->name, ID_TENANT, strlen(ID_TENANT)) == 0 ||
+        entry_take_bool(object, "disabled", &ret->is_disabled) < 0 ||
+        entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
+        !json_find(object, "limits", &limits) || take_limits(limits, &ret->limits) < 0)
+        return -EINVAL;
+    /* The operator's own is there with its name, whatever anybody says. */
+    if ((strcmp(id, TENANT_DEFAULT) == 0) != (strcmp(ret->name, TENANT_DEFAULT) == 0) ||
+        (strcmp(id, TENANT_DEFAULT) == 0 && ret->is_disabled))
+        return -EINVAL;
+    return 0;
+}
+
+static int take_key(struct json_slice object, struct change_key *ret)
+{
+    if (entry_take_text(object, "tenant", ret->tenant, sizeof(ret->tenant)) < 0 ||
+        !tenant_id_valid(ret->tenant) ||
+        entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
+        strspn(ret->digest, HEX) != CHANGE_DIGEST_SIZE - 1 ||
+        entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 ||
+        !is_plain(ret->name) || entry_take_bool(object, "operator", &ret->is_operator) < 0 ||
+        entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
+        entry_take_number(object, "revoked_ns", INT64_MAX, &ret->revoked_ns) < 0)
+        return -EINVAL;
+    return ret->is_operator && strcmp(ret->tenant, TENANT_DEFAULT) != 0 ? -EINVAL : 0;
+}
+
+/* A JSON object of a schema that is known. 0, or -EINVAL with *ret_why. */
+static int take_object(const char *data, size_t len, struct json_slice *ret,
+                       enum node_refusal *ret_why)
+{
+    uint64_t schema;
+
+    *ret_why = len > CHANGE_ENTRY_BYTES_MAX ? NODE_TOO_LARGE : NODE_MALFORMED;
+    if (len > CHANGE_ENTRY_BYTES_MAX || !data || json_text_check(data, len, ret, NULL) < 0 ||
+        !json_is_object(*ret) || entry_take_number(*ret, "schema", UINT32_MAX, &schema) < 0 ||
+        schema == 0)
+        return -EINVAL;
+    *ret_why = NODE_NEWER;
+    return schema > CHANGE_ENTRY_SCHEMA ? -EINVAL : 0;
+}
+
+int change_entry_parse(const char *key, const char *data, size_t len, bool is_removed,
+                       struct change *ret, enum node_refusal *ret_why)
+{
+    struct change change = {.is_removed = is_removed};
+    struct json_slice object;
+
+    *ret_why = NODE_WRONG_NAME;
+    if (change_entry_parse_key(key, &change) < 0)
+        return -EINVAL;
+    if (!is_removed && take_object(data, len, &object, ret_why) < 0)
+        return -EINVAL;
+    *ret_why = NODE_MALFORMED;
+    if (is_removed                     ? strcmp(change.id, TENANT_DEFAULT) == 0
+        : change.kind == CHANGE_TENANT ? take_tenant(object, change.id, &change.tenant) < 0
+                                       : take_key(object, &change.key) < 0)
+        return -EINVAL;
+    *ret = change;
+    return 0;
+}
+
+static void write_tenant(struct json_writer *w, const struct change_tenant *tenant)
+{
+    json_write_string(w, "name", tenant->name);
+    json_write_bool(w, "disabled", tenant->is_disabled);
+    json_write_number(w, "created_ns", tenant->created_ns);
+    json_write_open(w, "limits", '{');
+#define LIMIT(name, unset, max) json_write_number(w, #name, tenant->limits.name);
+    TENANT_LIMITS_EACH(LIMIT)
+#undef LIMIT
+    json_write_string(w, "reuse", tenant_reuse_name(tenant->limits.reuse));
+    json_write_string(w, "images", tenant->limits.images);
+    json_write_string(w, "network", tenant->limits.network);
+    json_write_close(w, '}');
+}
+
+static void write_key(struct json_writer *w, const struct change_key *key)
+{
+    json_write_string(w, "tenant", key->tenant);
+    json_write_string(w, "digest", key->digest);
+    json_write_string(w, "name", key->name);
+    json_write_bool(w, "operator", key->is_operator);
+    json_write_number(w, "created_ns", key->created_ns);
+    json_write_number(w, "revoked_ns", key->revoked_ns);
+}
+
+int change_entry_write(const struct change *change, struct buf *ret)
+{
+    struct json_writer w = json_writer_init(CHANGE_ENTRY_BYTES_MAX);
+
+    json_write_open(&w, NULL, '{');
+    json_write_number(&w, "schema", CHANGE_ENTRY_SCHEMA);
+    if (change->kind == CHANGE_TENANT)
+        write_tenant(&w, &change->tenant);
+    else
+        write_key(&w, &change->key);
+    json_write_close(&w, '}');
+    return json_writer_end(&w, ret);
+}
+
+int change_entry_parse_begin(const char *data, size_t len, char ret_bucket[CHANGE_MARK_SIZE])
+{
+    char bucket[CHANGE_MARK_SIZE];
+    struct json_slice object;
+    enum node_refusal why;
+
+    if (take_object(data, len, &object, &why) < 0 ||
+        entry_take_text(object, "bucket", bucket, sizeof(bucket)) < 0 ||
+        strspn(bucket, HEX) != CHANGE_MARK_SIZE - 1)
+        return -EINVAL;
+    memcpy(ret_bucket, bucket, sizeof(bucket));
+    return 0;
+}
+
+int change_entry_write_begin(const char *bucket, struct buf *ret)
+{
+    struct json_writer w = json_writer_init(CHANGE_ENTRY_BYTES_MAX);
+
+    json_write_open(&w, NULL, '{');
+    json_write_number(&w, "schema", CHANGE_ENTRY_SCHEMA);
+    json_write_string(&w, "bucket", bucket);
+    json_write_close(&w, '}');
+    return json_writer_end(&w, ret);
+}

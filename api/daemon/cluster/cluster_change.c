@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing a change for all nodes. It is worked out from the rows of this node and written on
+ * condition that nothing was written after what they are made of: so changes of all nodes come
+ * one after the other, each from what the one before left, and names stay unique. Where
+ * somebody else was quicker it is worked out anew.
+ */
+#include "api/daemon/cluster/cluster_internal.h"
+
+#include "api/daemon/terms/ids.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/lock.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TRIES     16u
+#define FOLLOW_MS 5000u /* within which what was written comes back */
+
+static uint64_t revision_now(struct cluster *c, size_t *ret_server)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    *ret_server = c->follow.server;
+    return c->follow.revision;
+}
+
+/* Until the changes are made here up to a revision. False where that takes too long. */
+static bool wait_revision(struct cluster *c, uint64_t revision)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    uint64_t deadline_ns = clock_monotonic_ns() + FOLLOW_MS * NS_PER_MS;
+
+    while (c->follow.revision < revision && !c->is_stopping &&
+           cond_wait_until(&c->wake, &c->lock, deadline_ns))
+        ;
+    return c->follow.revision >= revision;
+}
+
+static enum cluster_fault send_change(struct cluster *c, struct cluster_link *link,
+                                      const struct change *change, uint64_t seen,
+                                      uint64_t *ret_revision, struct err *err)
+{
+    _cleanup_buf_ struct buf text = {0};
+    char key[CHANGE_KEY_SIZE];
+
+    change_entry_key(change->kind, change->id, key);
+    if (change->is_removed)
+        return c->driver->put_next(link, CLUSTER_CHANGES, key, NULL, 0, seen, ret_revision,
+                                   err);
+    if (change_entry_write(change, &text) < 0) {
+        (void)err_set(err, E2BIG, "the change does not fit an entry");
+        return CLUSTER_OTHER;
+    }
+    return c->driver->put_next(link, CLUSTER_CHANGES, key, buf_cstr(&text), text.len, seen,
+                               ret_revision, err);
+}
+
+/* What was not confirmed may have been written all the same. */
+static int refuse(enum cluster_fault fault, const struct err *why, struct err *err)
+{
+    char message[ERR_MESSAGE_MAX];
+
+    cluster_explain(fault, why, message);
+    if (fault != CLUSTER_UNREACHABLE && fault != CLUSTER_NO_QUORUM)
+        return err_set(err, EAGAIN, "nothing was changed: %.400s", message);
+    return err_set(err, EAGAIN,
+                   "the change was not confirmed; it is made at all nodes or at none, so look "
+                   "before you ask again: %.300s",
+                   message);
+}
+
+static int change_over(struct cluster *c, struct cluster_link *link, change_plan *plan,
+                       void *ctx, struct err *err)
+{
+    for (unsigned tries = 0; tries < TRIES; tries++) {
+        struct change change = {0};
+        struct err why = {0};
+        enum cluster_fault fault;
+        size_t unused;
+        uint64_t seen = revision_now(c, &unused), revision = seen + 1;
+        int r = plan(ctx, &change, err);
+
+        if (r < 0)
+            return r;
+        fault = send_change(c, link, &change, seen, &revision, &why);
+        if (fault != CLUSTER_OK && fault != CLUSTER_CONFLICT)
+            return refuse(cluster_tell_apart(c, link, CLUSTER_CHANGES, fault, &why), &why, err);
+        if (!wait_revision(c, revision))
+            return err_set(err, EAGAIN,
+                           fault == CLUSTER_OK
+                               ? "the change is made, but did not come back to this node in "
+                                 "time: look before you ask again"
+                               : "nothing was changed: this node is behind the others");
+        if (fault == CLUSTER_OK)
+            return 0;
+    }
+    return err_set(err, EAGAIN, "nothing was changed: others change too much at once");
+}
+
+int cluster_change(struct cluster *c, change_plan *plan, void *ctx, struct err *err)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->follow.writer);
+    struct cluster_status status;
+    struct cluster_link *link;
+    size_t server;
+    int r;
+
+    cluster_look(c, &status);
+    if (status.state != CLUSTER_JOINED)
+        return err_set(
+            err, EAGAIN,
+            "nothing is changed while this node is not joined to its cluster: %.380s",
+            status.state == CLUSTER_CONNECTING ? "it is connecting" : status.message);
+    (void)revision_now(c, &server);
+    r = cluster_connect(c, server, &link, err);
+    if (r < 0)
+        return r;
+    r = change_over(c, link, plan, ctx, err);
+    c->driver->close(link);
+    return r;
+}
+
+struct seed {
+    struct cluster *cluster;
+    struct cluster_link *link;
+    enum cluster_fault fault;
+    struct err why;
+};
+
+/* What is there already stays: somebody else began, and did not come to the end. */
+static int seed_row(void *ctx, const struct change *change)
+{
+    _cleanup_buf_ struct buf text = {0};
+    struct seed *seed = ctx;
+    char key[CHANGE_KEY_SIZE];
+
+    change_entry_key(change->kind, change->id, key);
+    if (change_entry_write(change, &text) < 0)
+        return -E2BIG;
+    seed->fault = seed->cluster->driver->put(seed->link, CLUSTER_CHANGES, key, buf_cstr(&text),
+                                             text.len, 0, NULL, &seed->why);
+    return seed->fault == CLUSTER_OK || seed->fault == CLUSTER_CONFLICT ? 0 : -EAGAIN;
+}
+
+static enum cluster_fault write_begin(struct cluster *c, struct cluster_link *link,
+                                      uint64_t last, struct err *err)
+{
+    _cleanup_buf_ struct buf text = {0};
+    char bucket[CHANGE_MARK_SIZE];
+
+    if (ids_make_digits((CHANGE_MARK_SIZE - 1) / 2, bucket) < 0 ||
+        change_entry_write_begin(bucket, &text) < 0) {
+        (void)err_set(err, EIO, "no random bytes, or no memory");
+        return CLUSTER_OTHER;
+    }
+    return c->driver->put(link, CLUSTER_CHANGES, CHANGE_BEGIN_KEY, buf_cstr(&text), text.len,
+                          last, NULL, err);
+}
+
+int cluster_seed(struct cluster *c, struct cluster_link *link, bool *ret_made, struct err *err)
+{
+    struct seed seed = {.cluster = c, .link = link};
+    struct cluster_entry begin = {0};
+    char bucket[CHANGE_MARK_SIZE];
+    enum cluster_fault fault =
+        c->driver->get(link, CLUSTER_CHANGES, CHANGE_BEGIN_KEY, &begin, &seed.why);
+    bool is_whole = fault == CLUSTER_OK && !begin.is_removed &&
+                    change_entry_parse_begin(begin.data, begin.len, bucket) == 0;
+    uint64_t last = begin.revision;
+    int r;
+
+    if (fault == CLUSTER_OK)
+        c->driver->release(&begin);
+    if (is_whole || (fault != CLUSTER_OK && fault != CLUSTER_NO_ENTRY))
+        return cluster_result(fault, &seed.why, err);
+    seed.why = (struct err){0};
+    r = c->follow.replica.each(c->follow.replica.ctx, seed_row, &seed, err);
+    if (r == -EAGAIN)
+        return cluster_result(seed.fault, &seed.why, err);
+    if (r < 0)
+        return r;
+    seed.why = (struct err){0};
+    fault = write_begin(c, link, last, &seed.why);
+    *ret_made |= fault == CLUSTER_OK;
+    /* Somebody else came to the end of it. */
+    return fault == CLUSTER_CONFLICT ? 0 : cluster_result(fault, &seed.why, err);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members of a JSON object that somebody else wrote, each checked for what it may be. */
+#ifndef SKILLVM_API_DAEMON_CLUSTER_ENTRY_VALUES_H
+#define SKILLVM_API_DAEMON_CLUSTER_ENTRY_VALUES_H
+
+#include "api/json/json_walk.h"
+
+#include <stdint.h>
+
+/* All: 0, or -EINVAL where it is not there or something else; *ret is untouched then. */
+
+/* A whole number in digits alone, up to max. */
+int entry_take_number(struct json_slice object, const char *key, uint64_t max, uint64_t *ret);
+int entry_take_bool(struct json_slice object, const char *key, bool *ret);
+/* A string of up to size - 1 bytes once decoded, without a NUL. */
+int entry_take_text(struct json_slice object, const char *key, char *ret, size_t size);
+
+#endif

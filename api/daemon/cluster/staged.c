@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/cluster/staged.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void finish_entry(struct staged_entry *e)
+{
+    free(e->data);
+    e->data = NULL;
+}
+
+void staged_finish(struct staged *staged)
+{
+    for (size_t i = 0; i < staged->n; i++)
+        finish_entry(&staged->list[i]);
+    free(staged->list);
+    *staged = (struct staged){0};
+}
+
+static int grow(struct staged *staged)
+{
+    size_t room = staged->room ? 2 * staged->room : 16;
+    struct staged_entry *list;
+
+    if (staged->n < staged->room)
+        return 0;
+    list = realloc(staged->list, room * sizeof(*list));
+    if (!list)
+        return -ENOMEM;
+    staged->list = list;
+    staged->room = room;
+    return 0;
+}
+
+int staged_add(struct staged *staged, const char *key, uint64_t revision, const char *data,
+               size_t len, bool is_removed)
+{
+    struct staged_entry *e;
+
+    if (len > CHANGE_ENTRY_BYTES_MAX || staged->bytes + len + sizeof(*e) > STAGED_BYTES_MAX)
+        return -E2BIG;
+    if (grow(staged) < 0)
+        return -ENOMEM;
+    e = &staged->list[staged->n];
+    *e = (struct staged_entry){
+        .revision = revision, .is_removed = is_removed, .len = (uint32_t)len};
+    (void)snprintf(e->key, sizeof(e->key), "%s", key);
+    e->data = malloc(len + 1);
+    if (!e->data)
+        return -ENOMEM;
+    if (len > 0)
+        memcpy(e->data, data, len);
+    staged->n++;
+    staged->bytes += len + sizeof(*e);
+    staged->is_sorted = false;
+    return 0;
+}
+
+static int compare(const void *one, const void *other)
+{
+    const struct staged_entry *a = one, *b = other;
+    int order = strcmp(a->key, b->key);
+
+    if (order != 0)
+        return order;
+    return a->revision < b->revision ? -1 : a->revision > b->revision;
+}
+
+void staged_sort(struct staged *staged)
+{
+    size_t n = 0;
+
+    if (staged->is_sorted)
+        return;
+    if (staged->n > 1)
+        qsort(staged->list, staged->n, sizeof(*staged->list), compare);
+    for (size_t i = 0; i < staged->n; i++) {
+        if (i + 1 < staged->n && strcmp(staged->list[i].key, staged->list[i + 1].key) == 0)
+            finish_entry(&staged->list[i]);
+        else
+            staged->list[n++] = staged->list[i];
+    }
+    staged->n = n;
+    staged->is_sorted = true;
+}
+
+bool staged_has(const struct staged *staged, const char *key)
+{
+    size_t low = 0, high = staged->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(staged->list[middle].key, key);
+
+        if (order == 0)
+            return true;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+int staged_read(const struct staged *staged, size_t at, struct change *ret)
+{
+    const struct staged_entry *e = &staged->list[at];
+    enum node_refusal unused;
+
+    return change_entry_parse(e->key, e->data, e->len, e->is_removed, ret, &unused);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants and keys of three nodes and three real nats-servers: what one changes is so at all.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/nodes_world.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define expect harness_expect
+
+#define TENANTS "/v1/admin/tenants"
+#define THREE   "  replicas: 3\n"
+
+struct world {
+    struct nats_world nats;
+    struct harness a, b, c;
+};
+
+static void begin(struct world *w)
+{
+    nats_begin(&w->nats, 3);
+    nats_start_node(&w->a, &w->nats, "a", THREE);
+    nats_make(&w->a);
+    nats_start_node(&w->b, &w->nats, "b", THREE);
+    nats_start_node(&w->c, &w->nats, "c", THREE);
+    nats_wait_node(&w->a, NODE_JOINED);
+    nats_wait_node(&w->b, NODE_JOINED);
+    nats_wait_node(&w->c, NODE_JOINED);
+}
+
+static void end(struct world *w)
+{
+    nodes_end(&w->c);
+    nodes_end(&w->b);
+    nodes_end(&w->a);
+    nats_end(&w->nats);
+}
+
+/* Whoever changes something reads it at once; the others do soon. */
+static void what_one_changes_is_so_at_all(void **state)
+{
+    struct world w = {0};
+    char key[80], id[64], path[128];
+
+    (void)state;
+    begin(&w);
+    nodes_tenant(&w.a, "acme");
+    expect(harness_get(&w.a, TENANTS "/acme"), 200, "\"name\":\"acme\"");
+    expect(nodes_admin_sure(&w.a, "POST", TENANTS, "{\"name\":\"acme\"}"), 409,
+           "there is a tenant named acme already");
+    nodes_wait(&w.b, TENANTS "/acme", 200, "\"name\":\"acme\"");
+    nodes_key(&w.b, "acme", key, id);
+    assert_int_equal(nodes_try_key(&w.b, key), 200);
+    nodes_wait_key(&w.c, key, 200);
+    nodes_wait_key(&w.a, key, 200);
+    expect(nodes_admin_sure(&w.c, "PATCH", TENANTS "/acme",
+                            "{\"name\":\"other\",\"limits\":{\"max_running\":3,\"images\":"
+                            "[\"python\",\"data\"],\"network\":\"a.example\"}}"),
+           200, "\"max_running\":3");
+    nodes_wait(&w.a, TENANTS "/other", 200, "\"max_running\":3");
+    expect(harness_get(&w.a, TENANTS "/other"), 200, "\"network\":\"a.example\"");
+    /* The name is free again, at all of them. */
+    nodes_wait(&w.b, TENANTS "/acme", 404, "there is no tenant acme");
+    nodes_tenant(&w.b, "acme");
+    expect(nodes_admin_sure(&w.a, "PATCH", TENANTS "/other", "{\"disabled\":true}"), 200,
+           "\"disabled\":true");
+    assert_int_equal(nodes_try_key(&w.a, key), 401);
+    nodes_wait_key(&w.b, key, 401);
+    nodes_wait_key(&w.c, key, 401);
+    expect(nodes_admin_sure(&w.b, "PATCH", TENANTS "/other", "{\"disabled\":false}"), 200, "");
+    nodes_wait_key(&w.c, key, 200);
+    snprintf(path, sizeof(path), "/v1/admin/keys/%s", id);
+    expect(nodes_admin_sure(&w.c, "DELETE", path, ""), 204, "");
+    nodes_wait_key(&w.a, key, 401);
+    nodes_wait_key(&w.b, key, 401);
+    expect(nodes_admin_sure(&w.a, "DELETE", TENANTS "/other", ""), 204, "");
+    nodes_wait(&w.c, TENANTS "/other", 404, "there is no tenant other");
+    nodes_wait(&w.c, TENANTS, 200, "\"name\":\"acme\"");
+    expect(nodes_admin_sure(&w.a, "DELETE", TENANTS "/other", ""), 404, "");
+    end(&w);
+}
+
+/* One of many that change one tenant at once, each another limit. */
+struct changer {
+    const struct harness *node;
+    const char *limit;
+    pthread_t thread;
+};
+
+static void *change_often(void *ctx)
+{
+    struct changer *c = ctx;
+    char json[96];
+
+    for (unsigned i = 1; i <= 10; i++) {
+        snprintf(json, sizeof(json), "{\"limits\":{\"%s\":%u}}", c->limit, i);
+        expect(nodes_admin_sure(c->node, "PATCH", TENANTS "/acme", json), 200, "");
+    }
+    return NULL;
+}
+
+/* None of two changes is made of what the other one was not made of. */
+static void changes_at_once_are_all_made(void **state)
+{
+    struct world w = {0};
+    struct changer changers[] = {{.node = &w.a, .limit = "max_running"},
+                                 {.node = &w.b, .limit = "max_queued"},
+                                 {.node = &w.c, .limit = "rate_per_minute"}};
+
+    (void)state;
+    begin(&w);
+    nodes_tenant(&w.a, "acme");
+    nodes_wait(&w.b, TENANTS "/acme", 200, "");
+    nodes_wait(&w.c, TENANTS "/acme", 200, "");
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&changers[i].thread, NULL, change_often, &changers[i]),
+                         0);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(pthread_join(changers[i].thread, NULL), 0);
+    for (size_t i = 0; i < 3; i++) {
+        nodes_wait(changers[i].node, TENANTS "/acme", 200, "\"max_running\":10");
+        nodes_wait(changers[i].node, TENANTS "/acme", 200, "\"max_queued\":10");
+        nodes_wait(changers[i].node, TENANTS "/acme", 200, "\"rate_per_minute\":10");
+    }
+    end(&w);
+}
+
+/* The leader of the stream may go; what was changed meanwhile is so at all. */
+static void the_leader_may_be_lost(void **state)
+{
+    struct world w = {0};
+    size_t leader;
+    char key[80], id[64], path[128];
+
+    (void)state;
+    begin(&w);
+    nodes_key(&w.a, "default", key, id);
+    leader = nats_leader(&w.nats, NATS_CHANGES);
+    nats_kill(&w.nats, leader);
+    snprintf(path, sizeof(path), "/v1/admin/keys/%s", id);
+    expect(nodes_admin_sure(&w.b, "DELETE", path, ""), 204, "");
+    nodes_tenant(&w.b, "acme");
+    nodes_wait_key(&w.a, key, 401);
+    nodes_wait_key(&w.c, key, 401);
+    nodes_wait(&w.a, TENANTS "/acme", 200, "");
+    nodes_wait(&w.c, TENANTS "/acme", 200, "");
+    end(&w);
+}
+
+/* A node with an older database, and one with none, have everything before they are joined. */
+static void who_was_away_catches_up(void **state)
+{
+    struct world w = {0};
+    struct harness d = {0};
+    char key[80], id[64], path[128], kept[80], kept_id[64];
+
+    (void)state;
+    begin(&w);
+    nodes_tenant(&w.a, "acme");
+    nodes_tenant(&w.a, "gone");
+    nodes_key(&w.a, "acme", key, id);
+    nodes_key(&w.a, "acme", kept, kept_id);
+    nodes_wait_key(&w.b, kept, 200);
+    nodes_stop(&w.b);
+    snprintf(path, sizeof(path), "/v1/admin/keys/%s", id);
+    expect(nodes_admin_sure(&w.a, "DELETE", path, ""), 204, "");
+    /* Names go round while it is away. */
+    expect(nodes_admin_sure(&w.a, "PATCH", TENANTS "/acme", "{\"name\":\"x\"}"), 200, "");
+    expect(nodes_admin_sure(&w.a, "PATCH", TENANTS "/gone", "{\"name\":\"acme\"}"), 200, "");
+    expect(nodes_admin_sure(&w.a, "PATCH", TENANTS "/x", "{\"name\":\"gone\"}"), 200, "");
+    nodes_tenant(&w.c, "new");
+    nats_start_node(&w.b, &w.nats, "b", THREE);
+    nats_wait_node(&w.b, NODE_JOINED);
+    assert_int_equal(nodes_try_key(&w.b, key), 401);
+    assert_int_equal(nodes_try_key(&w.b, kept), 200);
+    expect(harness_get(&w.b, TENANTS "/new"), 200, "");
+    expect(harness_get(&w.b, TENANTS "/x"), 404, "");
+    expect(harness_get(&w.b, TENANTS "/acme"), 200, "");
+    expect(harness_get(&w.b, "/v1/admin/keys?tenant=gone"), 200, kept_id);
+    expect(nodes_admin_sure(&w.b, "DELETE", TENANTS "/acme", ""), 204, "");
+    nats_start_node(&d, &w.nats, "d", THREE);
+    nats_wait_node(&d, NODE_JOINED);
+    assert_int_equal(nodes_try_key(&d, key), 401);
+    assert_int_equal(nodes_try_key(&d, kept), 200);
+    expect(harness_get(&d, TENANTS "/acme"), 404, "");
+    expect(harness_get(&d, TENANTS "/new"), 200, "");
+    nodes_end(&d);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_one_changes_is_so_at_all),
+        cmocka_unit_test(changes_at_once_are_all_made),
+        cmocka_unit_test(the_leader_may_be_lost),
+        cmocka_unit_test(who_was_away_catches_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

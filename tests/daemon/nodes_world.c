@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/nodes_world.h"
+
+#include "base/clock.h"
+
+#include <cjson/cJSON.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAUSE_US 10000u
+
+void nodes_stop(struct harness *h)
+{
+    assert_int_equal(harness_stop(h, SIGTERM), 0);
+}
+
+void nodes_end(struct harness *h)
+{
+    nodes_stop(h);
+    harness_finish(h);
+}
+
+struct answer nodes_admin(const struct harness *h, const char *method, const char *path,
+                          const char *json)
+{
+    return harness_request(h, method, path, *json ? "Content-Type: application/json\r\n" : "",
+                           json, strlen(json));
+}
+
+static uint64_t deadline(void)
+{
+    return clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+}
+
+struct answer nodes_admin_sure(const struct harness *h, const char *method, const char *path,
+                               const char *json)
+{
+    uint64_t until = deadline();
+
+    for (;;) {
+        struct answer a = nodes_admin(h, method, path, json);
+
+        if (a.status != 503 || clock_monotonic_ns() > until)
+            return a;
+        answer_finish(&a);
+        usleep(PAUSE_US);
+    }
+}
+
+void nodes_tenant(const struct harness *h, const char *name)
+{
+    struct answer a;
+    char json[128];
+
+    snprintf(json, sizeof(json), "{\"name\":\"%s\"}", name);
+    a = nodes_admin(h, "POST", "/v1/admin/tenants", json);
+    if (a.status != 503) {
+        harness_expect(a, 201, name);
+        return;
+    }
+    /* What was not confirmed may have been made all the same. */
+    answer_finish(&a);
+    a = nodes_admin_sure(h, "POST", "/v1/admin/tenants", json);
+    if (a.status != 409)
+        assert_int_equal(a.status, 201);
+    harness_expect(a, a.status, name);
+}
+
+static void take(const cJSON *json, const char *member, char *ret, size_t size)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(json, member));
+
+    assert_non_null(text);
+    snprintf(ret, size, "%s", text);
+}
+
+void nodes_key(const struct harness *h, const char *tenant, char ret_key[80], char ret_id[64])
+{
+    char text[128];
+    struct answer a;
+    cJSON *json;
+
+    snprintf(text, sizeof(text), "{\"tenant\":\"%s\"}", tenant);
+    a = nodes_admin_sure(h, "POST", "/v1/admin/keys", text);
+    assert_int_equal(a.status, 201);
+    json = cJSON_Parse(a.body);
+    take(json, "key", ret_key, 80);
+    take(json, "id", ret_id, 64);
+    cJSON_Delete(json);
+    answer_finish(&a);
+}
+
+int nodes_try_key(const struct harness *h, const char *key)
+{
+    char headers[160];
+    struct answer a;
+    int status;
+
+    snprintf(headers, sizeof(headers), "Authorization: Bearer %s\r\n", key);
+    a = harness_request(h, "GET", "/v1/skills", headers, "", 0);
+    status = a.status;
+    answer_finish(&a);
+    return status;
+}
+
+void nodes_wait_key(const struct harness *h, const char *key, int status)
+{
+    uint64_t until = deadline();
+    int last;
+
+    while ((last = nodes_try_key(h, key)) != status) {
+        if (clock_monotonic_ns() > until)
+            fail_msg("a key is answered %d, never %d", last, status);
+        usleep(PAUSE_US);
+    }
+}
+
+void nodes_wait(const struct harness *h, const char *path, int status, const char *part)
+{
+    uint64_t until = deadline();
+
+    for (;;) {
+        struct answer a = harness_get(h, path);
+        bool good = a.status == status && answer_has(&a, part);
+
+        if (!good && clock_monotonic_ns() > until)
+            fail_msg("%s is never %d with %s, but %d: %s", path, status, part, a.status,
+                     a.body);
+        answer_finish(&a);
+        if (good)
+            return;
+        usleep(PAUSE_US);
+    }
+}

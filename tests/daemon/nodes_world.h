@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that share tenants and keys, and what tests ask of them. */
+#ifndef SKILLVM_TESTS_DAEMON_NODES_WORLD_H
+#define SKILLVM_TESTS_DAEMON_NODES_WORLD_H
+
+#include "tests/daemon/nats_world.h"
+
+#define NODE_JOINED       "\"state\":\"joined\",\"reason\":null"
+#define NODE_CUT_OFF(why) "\"state\":\"cut_off\",\"reason\":\"" why "\""
+
+/* Ends a node; its folder stays for nodes_start, or goes. */
+void nodes_stop(struct harness *h);
+void nodes_end(struct harness *h);
+
+/* A request of the operator; JSON or "". The same until it is not a 503 any more. */
+struct answer nodes_admin(const struct harness *h, const char *method, const char *path,
+                          const char *json);
+struct answer nodes_admin_sure(const struct harness *h, const char *method, const char *path,
+                               const char *json);
+/* Makes a tenant of this name, or a key of a tenant of it. */
+void nodes_tenant(const struct harness *h, const char *name);
+void nodes_key(const struct harness *h, const char *tenant, char ret_key[80], char ret_id[64]);
+/* What a node answers to somebody with a key. */
+int nodes_try_key(const struct harness *h, const char *key);
+/* Waits until it answers so. */
+void nodes_wait_key(const struct harness *h, const char *key, int status);
+/* Waits until a GET of the operator's gives this status and this part. */
+void nodes_wait(const struct harness *h, const char *path, int status, const char *part);
+
+#endif

@@ -30,6 +30,23 @@ static struct {
     bool is_deaf; /* the watch gives nothing */
 } bucket = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+#define BUCKET_ID "0123456789abcdef0123456789abcdef"
+#define TENANT    "ten_0123456789abcdef0123456789abcdef"
+
+/* The bucket of changes, with one that a node may write, and the rows that are made of it. */
+static struct {
+    char data[CHANGE_ENTRY_BYTES_MAX];
+    size_t len;
+    uint64_t revision;            /* 1: of the entry that begins it */
+    uint64_t told;                /* under the lock of the other one, as all here */
+    enum cluster_fault put_fault; /* what writing is answered with, after it is stored */
+    struct change row;
+} changes = {.revision = 1};
+
+struct cluster_link {
+    bool is_changes; /* what is watched */
+};
+
 static enum cluster_fault fake_open(const struct cluster_access *access, const char *server,
                                     struct cluster_link **ret, struct err *err)
 {
@@ -40,13 +57,13 @@ static enum cluster_fault fake_open(const struct cluster_access *access, const c
     bucket.opened++;
     bucket.told = 0;
     (void)pthread_mutex_unlock(&bucket.lock);
-    *ret = (struct cluster_link *)(void *)&bucket;
+    *ret = calloc(1, sizeof(**ret));
     return CLUSTER_OK;
 }
 
 static void fake_close(struct cluster_link *link)
 {
-    (void)link;
+    free(link);
 }
 
 static enum cluster_fault fake_look(struct cluster_link *link, const char *name,
@@ -56,6 +73,9 @@ static enum cluster_fault fake_look(struct cluster_link *link, const char *name,
     (void)name;
     (void)err;
     ret->replicas = 1;
+    (void)pthread_mutex_lock(&bucket.lock);
+    ret->last_revision = changes.revision;
+    (void)pthread_mutex_unlock(&bucket.lock);
     return CLUSTER_OK;
 }
 
@@ -88,7 +108,13 @@ static enum cluster_fault fake_get(struct cluster_link *link, const char *name, 
                                    struct cluster_entry *ret, struct err *err)
 {
     (void)link;
-    (void)name;
+    if (strcmp(name, CLUSTER_CHANGES) == 0) {
+        char *copy = strdup("{\"schema\":1,\"bucket\":\"" BUCKET_ID "\"}");
+
+        assert_non_null(copy);
+        *ret = (struct cluster_entry){.data = copy, .len = strlen(copy), .held = copy};
+        return CLUSTER_OK;
+    }
     assert_string_equal(key, "a");
     (void)pthread_mutex_lock(&bucket.lock);
     bool has = bucket.has_entry;
@@ -130,19 +156,68 @@ static enum cluster_fault fake_put(struct cluster_link *link, const char *name, 
 static enum cluster_fault fake_watch(struct cluster_link *link, const char *name,
                                      uint64_t after, struct err *err)
 {
-    (void)link;
-    (void)name;
+    link->is_changes = strcmp(name, CLUSTER_CHANGES) == 0;
     (void)after;
     (void)err;
     return CLUSTER_OK;
 }
 
+static enum cluster_fault fake_put_next(struct cluster_link *link, const char *name,
+                                        const char *key, const char *data, size_t len,
+                                        uint64_t last, uint64_t *ret_revision, struct err *err)
+{
+    enum cluster_fault fault;
+
+    (void)link;
+    assert_string_equal(name, CLUSTER_CHANGES);
+    assert_string_equal(key, "tenant." TENANT);
+    (void)pthread_mutex_lock(&bucket.lock);
+    assert_int_equal(last, changes.revision);
+    memcpy(changes.data, data, len);
+    changes.len = len;
+    *ret_revision = ++changes.revision;
+    fault = changes.put_fault;
+    (void)pthread_mutex_unlock(&bucket.lock);
+    if (fault != CLUSTER_OK)
+        (void)err_set(err, EIO, "as the test wants");
+    return fault;
+}
+
+/* What begins it, and then the change. */
+static bool next_change(struct cluster_entry *ret)
+{
+    bool some;
+
+    (void)pthread_mutex_lock(&bucket.lock);
+    some = changes.told < changes.revision;
+    if (some) {
+        bool is_first = changes.told == 0;
+        const char *begin = "{\"schema\":1,\"bucket\":\"" BUCKET_ID "\"}";
+        size_t len = is_first ? strlen(begin) : changes.len;
+        char *copy = malloc(len);
+
+        assert_non_null(copy);
+        memcpy(copy, is_first ? begin : changes.data, len);
+        changes.told++;
+        *ret = (struct cluster_entry){
+            .data = copy, .len = len, .revision = changes.told, .held = copy};
+        (void)strcpy(ret->key, is_first ? CHANGE_BEGIN_KEY : "tenant." TENANT);
+    }
+    (void)pthread_mutex_unlock(&bucket.lock);
+    return some;
+}
+
 static enum cluster_fault fake_next(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
                                     struct cluster_entry *ret, struct err *err)
 {
-    (void)link;
     (void)err;
     (void)wait_ms;
+    if (link->is_changes) {
+        *ret_some = next_change(ret);
+        if (!*ret_some)
+            usleep(1000);
+        return CLUSTER_OK;
+    }
     (void)pthread_mutex_lock(&bucket.lock);
     *ret_some = bucket.has_entry && bucket.told != bucket.revision && !bucket.is_deaf;
     if (*ret_some) {
@@ -169,6 +244,7 @@ static const struct cluster_driver driver = {
     .bucket_make = fake_make,
     .get = fake_get,
     .put = fake_put,
+    .put_next = fake_put_next,
     .watch = fake_watch,
     .next = fake_next,
     .release = fake_release,
@@ -337,12 +413,88 @@ static void a_deaf_watch_is_begun_anew(void **state)
     cluster_destroy(c);
 }
 
+static int no_place(void *ctx, struct cluster_place *ret, struct err *err)
+{
+    (void)ctx;
+    (void)ret;
+    (void)err;
+    return 0;
+}
+
+static int make_rows(void *ctx, const struct staged *staged, bool is_whole,
+                     const struct cluster_place *place, unsigned *ret_conflicts,
+                     struct err *err)
+{
+    (void)ctx;
+    (void)is_whole;
+    (void)place;
+    (void)ret_conflicts;
+    (void)err;
+    (void)pthread_mutex_lock(&bucket.lock);
+    for (size_t i = 0; i < staged->n; i++)
+        assert_int_equal(staged_read(staged, i, &changes.row), 0);
+    (void)pthread_mutex_unlock(&bucket.lock);
+    return 0;
+}
+
+static void no_note(void *ctx, const struct cluster_place *place)
+{
+    (void)ctx;
+    (void)place;
+}
+
+static int one_row(void *ctx, enum change_kind kind, const char *id, struct change *ret,
+                   struct err *err)
+{
+    (void)ctx;
+    (void)kind;
+    (void)id;
+    (void)err;
+    (void)pthread_mutex_lock(&bucket.lock);
+    *ret = changes.row;
+    (void)pthread_mutex_unlock(&bucket.lock);
+    return ret->id[0] ? 0 : -ENOENT;
+}
+
+static int plan_tenant(void *ctx, struct change *ret, struct err *err)
+{
+    (void)ctx;
+    (void)err;
+    *ret = (struct change){
+        .kind = CHANGE_TENANT,
+        .id = TENANT,
+        .tenant = {.name = "acme", .created_ns = 1, .limits = tenant_limits_default()}};
+    return 0;
+}
+
+/* A change whose confirmation is lost is made where it comes back, and then that is said. */
+static void a_lost_confirmation_is_looked_for(void **state)
+{
+    const struct cluster_replica replica = {
+        .look = no_place, .apply = make_rows, .note = no_note, .row = one_row};
+    struct cluster *c = start();
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(cluster_follow(c, &replica, 60000, &err), 0);
+    wait_state(c, NULL);
+    (void)pthread_mutex_lock(&bucket.lock);
+    changes.put_fault = CLUSTER_NO_QUORUM;
+    (void)pthread_mutex_unlock(&bucket.lock);
+    if (cluster_change(c, plan_tenant, NULL, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_string_equal(changes.row.tenant.name, "acme");
+    assert_true(cluster_takes_keys(c));
+    cluster_destroy(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_clock_that_is_off_keeps_a_node_out),
         cmocka_unit_test(a_lost_answer_is_nothing),
         cmocka_unit_test(a_deaf_watch_is_begun_anew),
+        cmocka_unit_test(a_lost_confirmation_is_looked_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,30 @@ static enum cluster_fault send_change(struct cluster *c, struct cluster_link *li
                                ret_revision, err);
 }
 
+static bool is_same(const struct change *one, const struct change *other)
+{
+    _cleanup_buf_ struct buf a = {0}, b = {0};
+
+    return change_entry_write(one, &a) == 0 && change_entry_write(other, &b) == 0 &&
+           a.len == b.len && memcmp(buf_cstr(&a), buf_cstr(&b), a.len) == 0;
+}
+
+/*
+ * Whether a change that was not confirmed came back all the same, as where the server that had
+ * it was lost before it could say so.
+ */
+static bool came_back(struct cluster *c, const struct change *change, uint64_t seen)
+{
+    const struct cluster_replica *replica = &c->follow.replica;
+    struct change there;
+    int r;
+
+    if (!wait_revision(c, seen + 1))
+        return false;
+    r = replica->row(replica->ctx, change->kind, change->id, &there, NULL);
+    return change->is_removed ? r == -ENOENT : r == 0 && is_same(change, &there);
+}
+
 /* What was not confirmed may have been written all the same. */
 static int refuse(enum cluster_fault fault, const struct err *why, struct err *err)
 {
@@ -85,6 +109,8 @@ static int change_over(struct cluster *c, struct cluster_link *link, change_plan
         if (r < 0)
             return r;
         fault = send_change(c, link, &change, seen, &revision, &why);
+        if (cluster_fault_passes(fault) && came_back(c, &change, seen))
+            return 0;
         if (fault != CLUSTER_OK && fault != CLUSTER_CONFLICT)
             return refuse(cluster_tell_apart(c, link, CLUSTER_CHANGES, fault, &why), &why, err);
         if (!wait_revision(c, revision))

@@ -448,6 +448,86 @@ static void a_tenant_goes_whole(void **state)
 
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
+/* Changes of a cluster, as they are given together. */
+struct given {
+    const struct change *list;
+};
+
+static int give(const void *ctx, size_t at, struct change *ret)
+{
+    *ret = ((const struct given *)ctx)->list[at];
+    return 0;
+}
+
+static unsigned make_changes(struct registry *registry, const struct change *list, size_t n)
+{
+    const struct registry_replica place = {.bucket = "b", .revision = n, .noted_ns = 7};
+    const struct given given = {list};
+    unsigned conflicts = 0;
+
+    assert_int_equal(registry_changes_make(registry, n, give, &given, &place, &conflicts, NULL),
+                     0);
+    return conflicts;
+}
+
+static struct change named(const char *id, const char *name)
+{
+    struct change change = {.kind = CHANGE_TENANT,
+                            .tenant = {.created_ns = 1, .limits = tenant_limits_default()}};
+
+    (void)snprintf(change.id, sizeof(change.id), "%s", id);
+    (void)snprintf(change.tenant.name, sizeof(change.tenant.name), "%s", name);
+    return change;
+}
+
+static void expect_name(struct registry *registry, const char *id, const char *name)
+{
+    struct change there;
+
+    assert_int_equal(registry_change_of(registry, CHANGE_TENANT, id, &there, NULL), 0);
+    assert_string_equal(there.tenant.name, name);
+}
+
+/* What came between two states is not known: only together do changes agree. */
+static void changes_are_made_together(void **state)
+{
+    struct registry *registry = open_with_tenants(*state);
+    const struct change swapped[] = {named(ONE, "two"), named(TWO, "one")};
+    const struct change taken[] = {named(ONE, "one"), named("ten_3", "three")};
+    const struct change gone[] = {{.kind = CHANGE_TENANT, .id = TWO, .is_removed = true},
+                                  {.kind = CHANGE_KEY, .id = KEY_2, .key = {.tenant = "ten_9"}},
+                                  named(ONE, "one")};
+    struct registry_replica place;
+    struct registry_key key;
+    char removed[TENANT_ID_SIZE];
+
+    assert_int_equal(make_changes(registry, swapped, 2), 0);
+    expect_name(registry, ONE, "two");
+    expect_name(registry, TWO, "one");
+    /* Somebody gave a name twice: the one that has it keeps it, and so does the other its own.
+     */
+    assert_int_equal(make_changes(registry, taken, 2), 1);
+    expect_name(registry, ONE, "two");
+    expect_name(registry, "ten_3", "three");
+    assert_int_equal(put_key(registry, KEY_1, TWO, DIGEST_A, false, 0), 0);
+    /* A name is free once its tenant is removed; a key of no tenant is nothing. */
+    assert_int_equal(make_changes(registry, gone, 3), 0);
+    expect_name(registry, ONE, "one");
+    assert_int_equal(registry_key_by_digest(registry, DIGEST_A, &key, NULL), 0);
+    assert_true(key.tenant_disabled);
+    registry_key_finish(&key);
+    assert_int_equal(registry_removed_after(registry, "", removed, NULL), 0);
+    assert_string_equal(removed, TWO);
+    assert_int_equal(registry_removed_after(registry, TWO, removed, NULL), -ENOENT);
+    assert_int_equal(registry_replica_get(registry, &place, NULL), 0);
+    assert_string_equal(place.bucket, "b");
+    assert_int_equal(place.revision, 3);
+    assert_int_equal(registry_replica_forget(registry, NULL), 0);
+    assert_int_equal(registry_replica_get(registry, &place, NULL), 0);
+    assert_string_equal(place.bucket, "");
+    registry_close(registry);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,6 +536,7 @@ int main(void)
         IN_DIR(rows_belong_to_one_tenant),
         IN_DIR(stored_bytes_are_counted),
         IN_DIR(keys_name_their_tenant),
+        IN_DIR(changes_are_made_together),
         IN_DIR(usage_is_added_up),
         IN_DIR(audit_is_bounded),
         IN_DIR(tool_schemas_go_with_their_skill),

@@ -25,6 +25,10 @@ set(zygote_test ${CMAKE_CURRENT_SOURCE_DIR}/guest_zygote.py
 skillvm_script(unit_guest_zygote /usr/bin/python3 ${zygote_test} ${CMAKE_BINARY_DIR}/share/zygote)
 skillvm_script(unit_guest_zygote_warm /usr/bin/python3
     ${zygote_test} --warm ${CMAKE_SOURCE_DIR}/images/python.yaml ${CMAKE_BINARY_DIR}/share/zygote)
+# The longest, so that nothing waits for them alone.
+if(NOT SKILLVM_SANITIZE)
+    set_tests_properties(unit_guest_zygote unit_guest_zygote_warm PROPERTIES COST 90)
+endif()
 skillvm_script(unit_guest_reseed /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/guest_reseed.py
     --interpreter ${CMAKE_BINARY_DIR}/share/python/python3.11 ${CMAKE_BINARY_DIR}/share/zygote)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from compare import compare
 from peers import BROUGHT, PEERS
+from promises import hold
 from report import markdown, plots
 
 HERE = Path(__file__).resolve().parent
@@ -242,6 +243,9 @@ def main():
         gains = crowd_gains(results)
         print("\n".join(f"{name}: {gain:.2f} times as many a second" for name, gain in gains.items()))
         bad += [f"{name}: less than {CROWD_GAIN} times" for name, gain in gains.items() if gain < CROWD_GAIN]
+    held, broken = hold(results)
+    print("\n".join(held))
+    bad += broken
     for line in bad:
         print(f"bench: {line}", file=sys.stderr)
     grown = compare(load(options.compare), results) if options.compare else []

@@ -28,7 +28,7 @@ check_images() { # of what, target…: builds them, and the software host with t
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package coverage skills node imported owners clones siege floods categories resets programs trail crowd soak
+long_runs=(package coverage skills node ratios imported owners clones siege floods categories resets programs trail crowd soak
     pythons cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
@@ -44,6 +44,12 @@ long_run() { # name
     node)
         check_images Node image-node
         check_cases "$1" tests/e2e/run.sh --build "$build" --only node_ends_like_a_plain_one
+        ;;
+    ratios)
+        check_images "Node and data" image-node image-data
+        check "$1" /usr/bin/python3 -B bench/run.py --build "$build" --output "$build/bench-$1" \
+            --no-plots --counting --only images --only peers --peers node --runs 5
+        cat "$step_log"
         ;;
     imported)
         check_cases "$1" tests/e2e/run.sh --build "$build" --only up --only an_imported_pypy_runs

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bench's own code, without a machine: the form of results, what is drawn of them, what
---compare finds, and the program that takes the times.
+--compare finds, which promises were held, and the program that takes the times.
 """
 
 import contextlib
@@ -27,6 +27,7 @@ import compare  # noqa: E402
 import daemon  # noqa: E402
 import inside  # noqa: E402
 import peers  # noqa: E402
+import promises  # noqa: E402
 import report  # noqa: E402
 import run as bench_run  # noqa: E402
 
@@ -233,6 +234,52 @@ class Compare(unittest.TestCase):
                     capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, status, done.stdout + done.stderr)
                 self.assertEqual("grew: counting: hello, fresh: exits" in done.stdout, status == 1)
+
+
+class Promises(unittest.TestCase):
+    def with_figures(self, kind, node_ms, bare_ms):
+        found = host(kind)
+        found["executions"].append({**execution("reused", 1, node_ms), "skill": "hello-node"})
+        found["peers"].append({**found["peers"][0], "name": "node -e 0",
+                               "time_ms": inside.summary([bare_ms] * 5)})
+        return document(found)
+
+    def test_what_was_measured_is_held_or_named(self):
+        held, broken = promises.hold(self.with_figures("counting", 160.0, 328.0))
+        self.assertEqual((len(held), broken), (2, []))
+        held, broken = promises.hold(self.with_figures("counting", 165.0, 328.0))
+        self.assertEqual(len(held), 1)
+        self.assertEqual(broken, ["counting: Node's hello answers in 0.503 of node -e 0; "
+                                  "0.500 is promised"])
+
+    def test_only_what_was_measured_and_counted(self):
+        self.assertEqual(promises.hold(self.with_figures("soft", 400.0, 1.0)), ([], []))
+        bare = document()
+        bare["hosts"][0]["peers"] = []
+        self.assertEqual(promises.hold(bare), ([], []))
+        self.assertEqual(promises.hold(document({"name": "counting", "kind": "counting",
+                                                 "problem": "no results"})), ([], []))
+
+    def test_the_figures_are_those_of_the_bench(self):
+        names = set().union(*(promises.figures(h) for h in document()["hosts"]))
+        known = {name for name, _, _ in peers.PEERS.values()}
+        for _, figure, _, of in promises.PROMISES:
+            for name in (figure, of):
+                skill = name.split(", ")[0]
+                self.assertTrue(name in known or (BENCH / "skills" / skill).is_dir(), name)
+        self.assertIn("hello, reused: whole cycle", names)
+
+    def test_the_command_ends_with_1_and_names_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "results.json")
+            for node_ms, status in ((160.0, 0), (165.0, 1)):
+                path.write_text(json.dumps(self.with_figures("counting", node_ms, 328.0)))
+                done = subprocess.run(
+                    [sys.executable, "-B", str(BENCH / "run.py"), "--from", str(path),
+                     "--output", str(Path(folder, "out")), "--no-plots"],
+                    capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+                self.assertIn("Node's hello answers in", done.stderr if status else done.stdout)
 
 
 class Server:

@@ -14,7 +14,12 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+#define DISK_BYTES_FIRST (UINT64_C(256) << 20) /* what a disk grows to by its first start */
+#define DISK_BYTES_MORE  (UINT64_C(64) << 20)  /* what any start may add */
+#define STAT_BLOCK       512u
 
 int files_path(const char *data_dir, const char *name, char *out, struct err *err)
 {
@@ -84,17 +89,35 @@ pid_t files_lock_holder(const char *data_dir)
     return lock.l_type == F_UNLCK ? 0 : lock.l_pid;
 }
 
+int files_check_space(const char *data_dir, uint64_t used, uint64_t available, struct err *err)
+{
+    uint64_t needed = used < DISK_BYTES_FIRST ? DISK_BYTES_FIRST - used : 0;
+
+    if (needed < DISK_BYTES_MORE)
+        needed = DISK_BYTES_MORE;
+    if (available >= needed)
+        return 0;
+    return err_set(err, ENOSPC,
+                   "%s has %llu MiB free, and the software host needs %llu: make room, or name "
+                   "another data directory by --data",
+                   data_dir, (unsigned long long)(available >> 20),
+                   (unsigned long long)(needed >> 20));
+}
+
 int files_make_disk(const char *data_dir, uint64_t size_bytes, struct err *err)
 {
     char path[FILES_PATH_MAX];
     _cleanup_fd_ int fd = files_open(data_dir, "disk.img", O_RDWR | O_CREAT, path, err);
+    struct statvfs fs;
     struct stat st;
 
     if (fd < 0)
         return fd;
-    if (fstat(fd, &st) < 0 || (st.st_size == 0 && ftruncate(fd, (off_t)size_bytes) < 0))
+    if (fstat(fd, &st) < 0 || fstatvfs(fd, &fs) < 0 ||
+        (st.st_size == 0 && ftruncate(fd, (off_t)size_bytes) < 0))
         return err_set_errno(err, errno, "cannot make %s", path);
-    return 0;
+    return files_check_space(data_dir, (uint64_t)st.st_blocks * STAT_BLOCK,
+                             (uint64_t)fs.f_bavail * fs.f_frsize, err);
 }
 
 int files_make_token(const char *data_dir, uint8_t *ret_token, struct err *err)

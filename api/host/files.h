@@ -39,8 +39,17 @@ int files_lock(const char *data_dir, int *ret_fd, struct err *err);
 /* The process that holds the lock, 0 when none does, -errno when it cannot be asked. */
 pid_t files_lock_holder(const char *data_dir);
 
-/* Makes the sparse data disk when there is none. It never shrinks or empties one. */
+/*
+ * Makes the sparse data disk when there is none. It never shrinks or empties one. -ENOSPC where
+ * the file system has no room for what a start writes to it.
+ */
 int files_make_disk(const char *data_dir, uint64_t size_bytes, struct err *err);
+
+/*
+ * Whether a disk of which used bytes are there can grow as a start needs it. One that cannot
+ * stops the machine in the middle, without a word.
+ */
+int files_check_space(const char *data_dir, uint64_t used, uint64_t available, struct err *err);
 
 /* Draws a new token and writes it (0600). */
 int files_make_token(const char *data_dir, uint8_t *ret_token, struct err *err);

@@ -185,6 +185,21 @@ static void test_too_long_a_path(void **state)
     assert_int_equal(err.code, ENAMETOOLONG);
 }
 
+static void a_disk_needs_room_to_grow(void **state)
+{
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(files_check_space("/d", 0, 256u << 20, NULL), 0);
+    assert_int_equal(files_check_space("/d", 200u << 20, 64u << 20, NULL), 0);
+    assert_int_equal(files_check_space("/d", 100u << 20, 155u << 20, NULL), -ENOSPC);
+    assert_int_equal(files_check_space("/d", 900u << 20, 63u << 20, NULL), -ENOSPC);
+    assert_int_equal(files_check_space("/d", 0, 16u << 20, &err), -ENOSPC);
+    assert_string_equal(err.message,
+                        "/d has 16 MiB free, and the software host needs 256: make "
+                        "room, or name another data directory by --data");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +208,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_token_is_private_and_new, setup, teardown),
         cmocka_unit_test_setup_teardown(test_disk_is_sparse_and_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_log_moves_aside, setup, teardown),
+        cmocka_unit_test(a_disk_needs_room_to_grow),
         cmocka_unit_test(test_too_long_a_path),
     };
 

@@ -255,6 +255,12 @@ static void on_host_progress(void *arg, const char *text)
     progress_tick(arg, what);
 }
 
+static bool on_host_signal(void *ctx)
+{
+    (void)ctx;
+    return cli_interrupted() != 0;
+}
+
 static struct host_options host_options(const struct cli *cli,
                                         const struct daemon_settings *settings)
 {
@@ -276,8 +282,10 @@ static int start_soft(const struct cli *cli, const struct daemon_settings *setti
     struct host_status status = {0};
     struct progress progress;
 
+    const struct host_wait wait = {on_host_progress, on_host_signal, &progress};
+
     progress_begin(&progress);
-    int result = host_start(&options, on_host_progress, &progress, err);
+    int result = host_start(&options, &wait, err);
     progress_end(&progress);
     if (result < 0)
         return result;

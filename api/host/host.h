@@ -44,15 +44,21 @@ extern const char *const host_images[];
 /* The first of these names that cannot be read below dir, with errno, or NULL. */
 const char *host_missing_file(const char *dir, const char *const *names);
 
+/* Who waits for a start. */
+struct host_wait {
+    void (*progress)(void *ctx, const char *text); /* such as "software host: booting, 3 s" */
+    bool (*should_stop)(void *ctx);                /* asked after each signal and each text */
+    void *ctx;
+};
+
 /*
  * Starts the supervisor in the background (this executable, subcommand host-soft) and waits
- * until the daemon inside answers GET /health, at most 200 s. progress (may be NULL) is called
- * with short texts such as "software host: booting, 3 s". 0; -EALREADY when one already runs
- * (err says so); -ENOENT when QEMU or an image is missing (err names the package or file).
- * On failure nothing is left running.
+ * until the daemon inside answers GET /health, at most 200 s. 0; -EALREADY when one already
+ * runs (err says so); -ENOENT when QEMU or an image is missing (err names the package or file);
+ * -EINTR when the caller should stop. On failure nothing is left running.
  */
-int host_start(const struct host_options *options,
-               void (*progress)(void *arg, const char *text), void *arg, struct err *err);
+int host_start(const struct host_options *options, const struct host_wait *wait,
+               struct err *err);
 
 /*
  * Runs the supervisor in this process until a signal ends it, with its log on standard error.

@@ -74,21 +74,19 @@ static _Noreturn void start_child(const struct host_options *options, int ready_
 }
 
 /* One line from the supervisor. 1: ready, 0: go on, -errno: it failed (err set). */
-static int start_line(char *line, void (*progress)(void *arg, const char *text), void *arg,
-                      struct err *err)
+static int start_line(char *line, const struct host_wait *wait, struct err *err)
 {
     if (strcmp(line, "ready") == 0)
         return 1;
     if (strncmp(line, "error ", 6) == 0)
         return err_set(err, strstr(line, "already") ? EALREADY : EHOSTDOWN, "%s", line + 6);
-    if (strncmp(line, "progress ", 9) == 0 && progress)
-        progress(arg, line + 9);
+    if (strncmp(line, "progress ", 9) == 0)
+        wait->progress(wait->ctx, line + 9);
     return 0;
 }
 
 /* Reads the supervisor's lines until it is ready or has failed. 0 or -errno. */
-static int start_wait(int fd, void (*progress)(void *arg, const char *text), void *arg,
-                      struct err *err)
+static int start_wait(int fd, const struct host_wait *wait, struct err *err)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + START_PATIENCE_MS * NS_PER_MS;
     char text[2048], *end;
@@ -99,8 +97,14 @@ static int start_wait(int fd, void (*progress)(void *arg, const char *text), voi
         struct pollfd pollfd = {.fd = fd, .events = POLLIN};
         ssize_t n;
 
+        if (wait->should_stop(wait->ctx))
+            return err_set(err, EINTR, "interrupted; the software host is stopped again");
         r = poll(&pollfd, 1, clock_timeout_ms(deadline_ns));
-        if (r < 0 && errno != EINTR)
+        if (r < 0 && errno == EINTR) {
+            r = 0;
+            continue;
+        }
+        if (r < 0)
             return err_set_errno(err, errno, "poll failed");
         if (r == 0)
             return err_set(err, ETIMEDOUT, "the software host did not come up in %u s",
@@ -115,7 +119,7 @@ static int start_wait(int fd, void (*progress)(void *arg, const char *text), voi
         text[len] = '\0';
         while (r == 0 && (end = memchr(text, '\n', len)) != NULL) {
             *end = '\0';
-            r = start_line(text, progress, arg, err);
+            r = start_line(text, wait, err);
             len -= (size_t)(end + 1 - text);
             memmove(text, end + 1, len + 1);
         }
@@ -123,8 +127,8 @@ static int start_wait(int fd, void (*progress)(void *arg, const char *text), voi
     return r > 0 ? 0 : r;
 }
 
-int host_start(const struct host_options *options,
-               void (*progress)(void *arg, const char *text), void *arg, struct err *err)
+int host_start(const struct host_options *options, const struct host_wait *wait,
+               struct err *err)
 {
     _cleanup_fd_ int read_fd = -1;
     int fds[2], r;
@@ -139,7 +143,7 @@ int host_start(const struct host_options *options,
     close(fds[1]);
     if (pid < 0)
         return err_set_errno(err, errno, "cannot start the software host's supervisor");
-    r = start_wait(read_fd, progress, arg, err);
+    r = start_wait(read_fd, wait, err);
     if (r < 0) {
         /* QEMU dies with its supervisor. */
         kill(pid, SIGKILL);

@@ -150,6 +150,8 @@ int fake_qemu(char **argv)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, 16) < 0)
         return 7;
+    if (strcmp(mode, "mute") == 0)
+        pause();
     for (;;) {
         int client = accept(fd, NULL, NULL);
 

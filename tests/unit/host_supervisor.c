@@ -503,6 +503,31 @@ static void test_what_is_missing_is_named(void **state)
     setenv("PATH", "/usr/bin:/bin", 1);
 }
 
+static void count_texts(void *ctx, const char *text)
+{
+    assert_non_null(strstr(text, "booting"));
+    ++*(unsigned *)ctx;
+}
+
+static bool stop_after_one(void *ctx)
+{
+    return *(unsigned *)ctx > 0;
+}
+
+static void test_a_start_is_given_up(void **state)
+{
+    unsigned texts = 0;
+    const struct host_wait wait = {count_texts, stop_after_one, &texts};
+    struct err err = {0};
+
+    (void)state;
+    setenv("FAKE_QEMU_MODE", "mute", 1);
+    assert_int_equal(host_start(&options, &wait, &err), -EINTR);
+    assert_string_equal(err.message, "interrupted; the software host is stopped again");
+    assert_int_equal(texts, 1);
+    assert_int_equal(files_lock_holder(data), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -521,9 +546,12 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_only_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_qemu_dies_with_its_supervisor, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_missing_is_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_start_is_given_up, setup, teardown),
     };
 
     if (argc > 1 && strstr(argv[0], "qemu-system-x86_64"))
         return fake_qemu(argv);
+    if (argc > 1 && strcmp(argv[1], "host-soft") == 0)
+        return host_soft_main(argc - 1, argv + 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

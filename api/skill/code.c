@@ -59,9 +59,10 @@ int code_check_language(const struct language *language, const char *what,
         return err_set(err, EINVAL, "%s: its language is unknown; code is python, bash or node",
                        shown.text);
     if (!script_of(language->lang))
-        return err_set(err, EINVAL,
-                       "%s is in %s, which does not run here; write it in Python or bash",
-                       shown.text, language->shown);
+        return err_set(
+            err, EINVAL,
+            "%s is in %s, which does not run here; write it in Python, bash or JavaScript",
+            shown.text, language->shown);
     *ret_lang = language->lang;
     return 0;
 }

@@ -6,13 +6,14 @@
 #include <strings.h>
 
 #define BUILD   "build a static program for Linux on x86_64 and start it from a main.sh"
-#define REWRITE "write it in Python (main.py) or bash (main.sh)"
+#define REWRITE "write it in Python (main.py), bash (main.sh) or JavaScript (main.js)"
+#define COMPILE "make JavaScript of it (main.js), as tsc does"
 
 static const struct language languages[] = {
     {"python", "Python", "py", "python python3 py", NULL},
     {"bash", "bash", "sh bash", "bash sh shell dash", NULL},
     {"node", "JavaScript", "js mjs cjs", "node nodejs javascript js", NULL},
-    {NULL, "TypeScript", "ts tsx mts cts", "typescript ts deno bun tsx ts-node", REWRITE},
+    {NULL, "TypeScript", "ts tsx mts cts", "typescript ts deno bun tsx ts-node", COMPILE},
     {NULL, "Ruby", "rb", "ruby rb", REWRITE},
     {NULL, "Go", "go", "go golang", BUILD},
     {NULL, "Perl", "pl", "perl", "start it from a main.sh, by perl and its name"},

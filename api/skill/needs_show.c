@@ -199,7 +199,7 @@ static int warn_of_language(const struct needs *needs, const struct needs_item *
     return skill_warn(
         warnings, "%s line %u: no image runs %s: %s", file.text, item->line, name.text,
         strcmp(item->name, "JavaScript") == 0 ? "`skillvm image build node` makes one that does"
-                                              : "write it in Python or bash");
+                                              : "write it in Python, bash or JavaScript");
 }
 
 static int warn_of_field(const struct needs *needs, const struct needs_item *item,

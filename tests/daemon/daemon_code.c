@@ -176,7 +176,7 @@ static void what_is_no_code_is_refused(void **state)
         {"{\"skill\":\"demo\",\"lang\":\"python\"}", "\\\"lang\\\" is of \\\"code\\\""},
         {"{\"code\":\"x\",\"lang\":\"cobol\"}", "no language that is known"},
         {"{\"code\":\"x\",\"lang\":\"typescript\"}", "TypeScript, which does not run here"},
-        {"{\"code\":\"x\",\"lang\":\"lua\"}", "write it in Python or bash"},
+        {"{\"code\":\"x\",\"lang\":\"lua\"}", "write it in Python, bash or JavaScript"},
         {"{\"code\":\"#!/usr/bin/env -S ruby -w\\nx\"}", "in Ruby"},
         {"{\"code\":\"x\",\"lang\":[]}", "\\\"lang\\\" must be a string"},
         {"{\"code\":\"x\",\"code\":\"y\"}", "twice"},

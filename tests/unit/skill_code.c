@@ -91,7 +91,7 @@ static void what_does_not_run_is_named(void **state)
     static const char *const cases[][3] = {
         {"typescript", "x",
          "the code is in TypeScript, which does not run here; write it in "
-         "Python or bash"},
+         "Python, bash or JavaScript"},
         {"lua", "x", "in Lua"},
         {NULL, "#!/usr/bin/perl", "in Perl"},
         {"brainfuck", "#!/bin/sh", "\"lang\": \"brainfuck\" is no language"},

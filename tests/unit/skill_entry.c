@@ -108,7 +108,8 @@ static void wishes(void **state)
         {.files = {"SKILL.md", "main.py/"}, .problem = "only instructions"},
 
         {.files = {"SKILL.md", "main.ts"},
-         .problem = "\"main.ts\" is TypeScript, which skillvm does not run: write it in "},
+         .problem =
+             "\"main.ts\" is TypeScript, which skillvm does not run: make JavaScript of it"},
         {.files = {"SKILL.md", "scripts/", "scripts/tool.go", "src/", "src/x.rb"},
          .problem = "the skill has nothing to run; \"scripts/tool.go\" is Go, which "
                     "skillvm does not run: build a static program"},

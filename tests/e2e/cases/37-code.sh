@@ -58,7 +58,7 @@ S
         $'File "/sandbox/scripts/main.py", line 2, in <module>\n    raise ValueError(x)' traceback
     http_expect 400 /v1/executions -H 'Content-Type: application/json' \
         -d '{"code": "puts 1", "lang": "ruby"}'
-    error_is bad_request 'Ruby, which does not run here; write it in Python or bash'
+    error_is bad_request 'Ruby, which does not run here; write it in Python, bash or JavaScript'
 }
 
 case_code_by_command_line() {

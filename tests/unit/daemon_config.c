@@ -285,6 +285,7 @@ static void unknown_variables_are_a_warning(void **state)
                                        "SKILLVM_API_KEY=sk-x",
                                        "SKILLVM_TEST_SOURCE=.",
                                        "SKILLVM_CONFIG=/x",
+                                       "SKILLVM_SHARE_IMAGE=00",
                                        "SKILLVM_MAX_RUNNING=4",
                                        "SKILLVMX=1",
                                        "NOEQUALS",

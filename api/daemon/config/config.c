@@ -18,9 +18,9 @@
 #define ENV_NAME_MAX 64u
 #define FILE_MAX     (256u * 1024u)
 
-/* What others read under the same prefix: the command line and the tests. */
-static const char *const not_ours[] = {"SOCKET", "SERVER", "API_KEY",
-                                       "HOST",   "CONFIG", "SOFT_COUNTING"};
+/* What others read under the same prefix: the command line, the tests, and serve.c. */
+static const char *const not_ours[] = {"SOCKET", "SERVER",        "API_KEY",    "HOST",
+                                       "CONFIG", "SOFT_COUNTING", "SHARE_IMAGE"};
 
 void config_finish(struct config *config)
 {

@@ -11,9 +11,12 @@
 static const char *const sessions[] = {"2025-11-25", "2025-06-18", HELLO_BATCHES, "2024-11-05"};
 
 static const char instructions[] =
-    "Each tool runs a skill in a fresh virtual machine that is thrown away afterwards: nothing "
-    "of one call is left for the next, and there is no network. Files that a skill makes are "
-    "linked in the result and can be read as resources. What a skill is for and how it is used "
+    "Each tool runs a skill in a virtual machine that is as its snapshot was: nothing of one "
+    "call "
+    "is left for the next but a session's files, and there is no network but for hosts that "
+    "are "
+    "permitted. Files that a skill makes are linked in the result and can be read as "
+    "resources. What a skill is for and how it is used "
     "says its SKILL.md, the resource skill://NAME/VERSION/SKILL.md.";
 
 const char *hello_agree(struct json_slice asked)

@@ -11,7 +11,8 @@ const struct verb commands[] = {
         .summary = "run a skill, a script or code and show what it prints",
         .text =
             "Runs SKILL in a microVM: a folder with a SKILL.md, a zip or tar of one, or "
-            "NAME[@VERSION] of a registered skill. SCRIPT is a file in Python or bash that "
+            "NAME[@VERSION] of a registered skill. SCRIPT is a file in Python, bash or "
+            "JavaScript that "
             "needs no other of its folder, and CODE its text. What it prints appears as it is "
             "printed. Without a daemon one is started, used and stopped. An interrupt "
             "cancels the execution, and so does an output that nobody reads any more.\n"
@@ -184,12 +185,13 @@ const struct verb commands[] = {
     },
     {
         .name = "help",
-        .args = "[COMMAND]",
+        .args = "[COMMAND [VERB]]",
         .summary = "print this, or the help of a command",
-        .text = "Prints the help of a command.",
-        .examples = "help run\n",
+        .text = "Prints the help of a command, or of one of its verbs.",
+        .examples = "help run\n"
+                    "help skill push\n",
         .options = OPTION_OFFLINE,
-        .n_more = 1,
+        .n_more = 2,
         .run = cmd_help,
     },
     {.name = NULL},

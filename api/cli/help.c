@@ -128,6 +128,9 @@ int help_usage_error(const char *command, const char *format, ...)
 
 int cmd_help(const struct cli *cli, const struct options *options)
 {
+    const char *command = options->n_args ? options->args[0] : "";
+    const struct verb *of = options->n_args > 1 ? verbs_find(commands, command) : NULL;
+
     (void)cli;
-    return help_print(options->n_args ? options->args[0] : "");
+    return of ? verbs_help(of, options->args[1]) : help_print(command);
 }

@@ -55,7 +55,7 @@ static bool is_no_tenant(const struct cli *cli)
 static void list_tenants(const struct cli *cli, char *out, size_t size)
 {
     cJSON *json = get_json(cli, "/v1/admin/tenants?limit=10");
-    const char *before = "; there are ";
+    const char *before = "; there is ";
     const cJSON *item;
 
     cJSON_ArrayForEach(item, verbs_member(json, "tenants")) {
@@ -72,14 +72,19 @@ static void list_tenants(const struct cli *cli, char *out, size_t size)
     cJSON_Delete(json);
 }
 
-/* Where the operator works for a tenant that is not there: which ones there are. */
-static void advise_tenant(const struct cli *cli, char *out, size_t size)
+/* Whether the operator works for a tenant that is not there; out then has which ones are. */
+static bool lacks_tenant(const struct cli *cli, char *out, size_t size)
 {
+    bool lacks;
+
+    out[0] = '\0';
     if (!cli->tenant || !cli->client || skillvm_set_tenant(cli->client, NULL, NULL) < 0)
-        return;
-    if (is_no_tenant(cli))
+        return false;
+    lacks = is_no_tenant(cli);
+    if (lacks)
         list_tenants(cli, out, size);
     (void)skillvm_set_tenant(cli->client, cli->tenant, NULL);
+    return lacks;
 }
 
 /* What to do about it, with "; " before it, or "". */
@@ -87,9 +92,7 @@ static void advise(const struct cli *cli, const struct skillvm_error *error, cha
                    size_t size)
 {
     out[0] = '\0';
-    if (error->http_status == 404)
-        advise_tenant(cli, out, size);
-    else if (error->http_status == 401 && cli->key_from)
+    if (error->http_status == 401 && cli->key_from)
         (void)snprintf(out, size, "; the key is that of %s", cli->key_from);
     else if (error->http_status == 401)
         (void)snprintf(out, size, "; give a key with SKILLVM_API_KEY or --key @FILE");
@@ -107,6 +110,9 @@ int remote_explain(const struct cli *cli, const struct skillvm_error *error, str
 {
     char advice[256];
 
+    if (error->http_status == 404 && lacks_tenant(cli, advice, sizeof(advice)))
+        return err_set(err, error->code, "there is no tenant \"%s\" (%s)%s", cli->tenant,
+                       error->name, advice);
     advise(cli, error, advice, sizeof(advice));
     return err_set(err, error->code, "%s%s", error->message, advice);
 }

@@ -11,6 +11,7 @@
 #include "api/cli/run_result.h"
 #include "api/cli/verbs.h"
 #include "api/skill/duration.h"
+#include "api/skill/language.h"
 #include "api/skill/names.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -212,6 +213,21 @@ static int finish_run(const struct cli *cli, const struct run_options *options,
     return status;
 }
 
+/* What the daemon refused. A file that is not there was taken for a skill's name. */
+static int failed(const struct cli *cli, const cJSON *request,
+                  const struct skillvm_error *error)
+{
+    const char *name = verbs_text(request, "skill");
+
+    if (!name)
+        return remote_failed(cli, error);
+    if (error->http_status == 404 && language_of_path(name)) {
+        cli_say("there is no file \"%s\", and no skill of that name", name);
+        return CLI_FAILED;
+    }
+    return remote_failed_skill(cli, error, name);
+}
+
 /* Sends the request and sees it through. Returns the exit status. */
 static int call_daemon(const struct cli *cli, const struct run_options *options,
                        const cJSON *request, int archive_fd)
@@ -243,9 +259,7 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     } else if (result && run.err.code) {
         status = verbs_failed(&run.err);
     } else if (result < 0) {
-        const char *name = verbs_text(request, "skill");
-
-        status = name ? remote_failed_skill(cli, &error, name) : remote_failed(cli, &error);
+        status = failed(cli, request, &error);
     } else {
         status = finish_run(cli, options, &run);
     }

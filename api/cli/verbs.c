@@ -9,6 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What a verb is called elsewhere. */
+static const struct {
+    const char *word, *name;
+} other_words[] = {
+    {"add", "push"},  {"check", "lint"},   {"create", "init"},
+    {"delete", "rm"}, {"install", "push"}, {"ls", "list"},
+    {"new", "init"},  {"remove", "rm"},    {"validate", "lint"},
+};
+
 static int refuse_count(const char *command, const struct verb *verb,
                         const struct options *options)
 {
@@ -18,9 +27,9 @@ static int refuse_count(const char *command, const struct verb *verb,
     if (verbs_find(commands, command) == verb)
         return help_usage_error(command, "\"%s\" is one argument too many",
                                 options->args[bound]);
-    return help_usage_error(command, "`skillvm %s %s` takes %s than %d argument%s", command,
+    return help_usage_error(command, "`skillvm %s %s` takes %s than %d argument%s%s%s", command,
                             verb->name, few ? "no fewer" : "no more", bound,
-                            bound == 1 ? "" : "s");
+                            bound == 1 ? "" : "s", few ? ": " : "", few ? verb->args : "");
 }
 
 const struct verb *verbs_find(const struct verb *verbs, const char *name)
@@ -30,13 +39,77 @@ const struct verb *verbs_find(const struct verb *verbs, const char *name)
     return verbs->name ? verbs : NULL;
 }
 
+/* The verb, of these, that another program calls by this name, or NULL. */
+static const struct verb *find_other_word(const struct verb *verbs, const char *word)
+{
+    for (size_t i = 0; i < sizeof(other_words) / sizeof(other_words[0]); i++) {
+        if (strcmp(other_words[i].word, word) == 0)
+            return verbs_find(verbs, other_words[i].name);
+    }
+    return NULL;
+}
+
+/* The first command that has a verb of this name, which ret_verb gets; or NULL. */
+static const struct verb *find_command_of(const char *name, const struct verb **ret_verb)
+{
+    for (const struct verb *command = commands; command->name; command++) {
+        const struct verb *verb = command->verbs ? verbs_find(command->verbs, name) : NULL;
+
+        if (verb) {
+            *ret_verb = verb;
+            return command;
+        }
+    }
+    return NULL;
+}
+
+/* A verb without its command, or a command behind another one. */
+static void hint_elsewhere(const struct verb *verbs, const char *name,
+                           char out[NEAREST_HINT_SIZE])
+{
+    const struct verb *verb, *command = verbs == commands ? find_command_of(name, &verb) : NULL;
+
+    if (command)
+        (void)snprintf(out, NEAREST_HINT_SIZE, "; did you mean `skillvm %s %s`?", command->name,
+                       verb->name);
+    else if (verbs_find(commands, name))
+        (void)snprintf(out, NEAREST_HINT_SIZE, "; did you mean `skillvm %s`?", name);
+}
+
 const char *verbs_hint(const struct verb *verbs, const char *name, char out[NEAREST_HINT_SIZE])
 {
+    const struct verb *other = find_other_word(verbs, name);
     struct nearest nearest = nearest_init(name);
 
-    for (; verbs->name; verbs++)
-        nearest_offer(&nearest, verbs->name);
-    return nearest_hint(&nearest, out);
+    if (other)
+        (void)snprintf(out, NEAREST_HINT_SIZE, "; did you mean \"%s\"?", other->name);
+    if (other)
+        return out;
+    for (const struct verb *verb = verbs; verb->name; verb++)
+        nearest_offer(&nearest, verb->name);
+    (void)nearest_hint(&nearest, out);
+    if (!out[0])
+        hint_elsewhere(verbs, name, out);
+    return out;
+}
+
+/* No verb of a command's has this name. */
+static int refuse_name(const struct verb *command, const char *name)
+{
+    char hint[NEAREST_HINT_SIZE];
+
+    return help_usage_error(command->name, "there is no `skillvm %s %s`%s", command->name, name,
+                            verbs_hint(command->verbs, name, hint));
+}
+
+int verbs_help(const struct verb *command, const char *name)
+{
+    const struct verb *verb = command->verbs ? verbs_find(command->verbs, name) : NULL;
+
+    if (verb)
+        return help_print_verb(command->name, verb);
+    return command->verbs ? refuse_name(command, name)
+                          : help_usage_error("help", "\"%s\" is one argument too many", name);
 }
 
 /* Fills in cli as far as the verb has it. 0, or -errno with err. */
@@ -78,7 +151,7 @@ static int run_verb(struct cli_globals *globals, const char *command, const stru
 
 int verbs_main(struct cli_globals *globals, const struct verb *command, int argc, char **argv)
 {
-    char program[] = "skillvm", hint[NEAREST_HINT_SIZE];
+    char program[] = "skillvm";
     const struct verb *verb;
 
     argv[0] = program;
@@ -92,8 +165,7 @@ int verbs_main(struct cli_globals *globals, const struct verb *command, int argc
         return help_print_verb(command->name, command);
     verb = verbs_find(command->verbs, argv[1]);
     if (!verb)
-        return help_usage_error(command->name, "there is no `skillvm %s %s`%s", command->name,
-                                argv[1], verbs_hint(command->verbs, argv[1], hint));
+        return refuse_name(command, argv[1]);
     argv[1] = program;
     return run_verb(globals, command->name, verb, argc - 1, argv + 1);
 }

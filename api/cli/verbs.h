@@ -48,7 +48,14 @@ extern const struct verb cluster_verbs[], exec_verbs[], image_verbs[], key_verbs
 /* The one of this name, or NULL. */
 const struct verb *verbs_find(const struct verb *verbs, const char *name);
 
-/* The end of a message on a name that none of them has, as of nearest_hint(). */
+/* Prints the help of a command's verb, or says that it has none of this name. The exit status.
+ */
+int verbs_help(const struct verb *command, const char *name);
+
+/*
+ * The end of a message on a name that none of them has, as of nearest_hint(): a near one, what
+ * another program calls so, or where else in the command line there is one of this name.
+ */
 const char *verbs_hint(const struct verb *verbs, const char *name, char out[NEAREST_HINT_SIZE]);
 
 /* Runs a command with its verb in argv[1], where it has some. Returns the exit status. */

@@ -130,9 +130,9 @@ static void keys_speak_for_a_tenant(void **state)
     expect("--as own skill show mine", 0, "# mine");
     expect("skill list --as own", 0, "mine  0.1.0");
     expect("skill list --as nobody", 125,
-           "names no tenant (not_found); there are own, default\n");
+           "there is no tenant \"nobody\" (not_found); there is own, default\n");
     expect("skill show none --as own", 125, "there is no skill named none (not_found)");
-    assert_null(strstr(printed, "there are"));
+    assert_null(strstr(printed, "no tenant"));
     expect("skill list --as nobody --key @own.key", 125, "(forbidden)\n");
     expect("skill list --as default --key @own.key", 125, "(forbidden)");
     expect("tenant list --key @own.key", 125,

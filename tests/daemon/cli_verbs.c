@@ -222,7 +222,7 @@ static void says_what_is_wrong(void **state)
     expect(s, "skill", 2, "say what to do");
     expect(s, "skill fly", 2, "no `skillvm skill fly`");
     expect(s, "skill list extra", 2, "no more than 0");
-    expect(s, "skill show", 2, "no fewer than 1");
+    expect(s, "skill show", 2, "no fewer than 1 argument: NAME");
     expect(s, "skill list --follow", 2, "has no option --follow");
     expect(s, "skill list -o xml", 2, "json or table");
 }
@@ -234,6 +234,15 @@ static void what_was_meant_is_said(void **state)
     expect(s, "skill pus x", 2, "there is no `skillvm skill pus`; did you mean \"push\"?\n");
     expect(s, "skil list", 2, "there is no command \"skil\"; did you mean \"skill\"?\n");
     expect(s, "help rnu", 2, "there is no command \"rnu\"; did you mean \"run\"?\n");
+    expect(s, "skill remove demo", 2, "no `skillvm skill remove`; did you mean \"rm\"?\n");
+    expect(s, "push x", 2, "no command \"push\"; did you mean `skillvm skill push`?\n");
+    expect(s, "skill run x", 2, "no `skillvm skill run`; did you mean `skillvm run`?\n");
+    expect(s, "help skill ini", 2, "no `skillvm skill ini`; did you mean \"init\"?\n");
+    expect(s, "help skill init", 0, "usage: skillvm skill init ");
+    expect(s, "help run fast", 2, "\"fast\" is one argument too many\n");
+    expect(s, "help run", 0, "usage: skillvm run ");
+    expect(s, "run nowhere.py", 125,
+           "there is no file \"nowhere.py\", and no skill of that name\n");
     expect(s, "frobnicate", 2, "there is no command \"frobnicate\"\n");
     expect(s, "run dmeo", 125, "no skill named dmeo (not_found); did you mean \"demo\"?\n");
     expect(s, "skill show demmo", 125, "demmo (not_found); did you mean \"demo\"?\n");

@@ -107,6 +107,8 @@ def check_completion(commands):
     firsts = {words[0] for words in commands}
     expect(complete("skillvm ") == firsts, f"commands: {complete('skillvm ') ^ firsts}")
     expect(complete("skillvm help ") == firsts, "help completes other commands")
+    verbs = {words[1] for words in commands if len(words) == 2 and words[0] == "skill"}
+    expect(complete("skillvm help skill ") == verbs, "help completes other verbs")
     for first in {words[0] for words in commands if len(words) == 2}:
         verbs = {words[1] for words in commands if words[0] == first and len(words) == 2}
         got = complete(f"skillvm {first} ")

@@ -52,6 +52,12 @@ case_an_image_says_what_it_is_made_of() {
 # limit imported_containers_run 900
 case_imported_containers_run() {
     local code='import sys, own_module; print(sys.version_info[:2], own_module.said, sys.executable)'
+    local port look='import socket, urllib.request
+print(urllib.request.urlopen("http://daemon.example:1025/health").status)
+try:
+    socket.gethostbyname("other.example")
+except socket.gaierror as error:
+    print(error.errno == socket.EAI_NONAME)'
     local given_up=$'CapBnd:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2' status=/proc/self/status
     trap end_own EXIT
     debian_root root
@@ -95,7 +101,17 @@ case_imported_containers_run() {
     printf -- '---\nname: bare\ndescription: a skill\nimage: bare\n---\n' >bare/SKILL.md
     # shellcheck disable=SC2016 # the skill's own
     echo 'read -r name </etc/hostname; echo bash says "$name"' >bare/main.sh
-    expect 0 own skillvm up --host "$E2E_HOST"
+    # The daemon's own server is the host that skills may reach, and from outside of its machine
+    # it is there too.
+    printf 'network:\n  policy: declared\n  allow_private: daemon.example=10.0.2.15\n' >own.yaml
+    port=$(python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    expect 0 own skillvm up --host "$E2E_HOST" --config own.yaml --listen "127.0.0.1:$port"
+    expect 0 curl -sf -o /dev/null -w '%{http_code}' "http://127.0.0.1:$port/health"
+    equal "$OUT" 200 "who is asked by TCP"
+    for image in python cold warm; do
+        expect 0 own skillvm run --image "$image" --network daemon.example:1025 --code "$look"
+        equal "$OUT" $'200\nTrue' "hosts by name in $image"
+    done
     expect 0 own skillvm run cold --json
     equal "$(jq -r '.stdout, .image, .warm' <<<"$OUT")" \
         "(3, 11) from a layer /usr/bin/python3"$'\n\ncold\nfalse' "the image whose Python is started"

@@ -31,7 +31,7 @@ struct archive_limits {
 #define ARCHIVE_BYTES_MOST   (512u << 20)
 #define ARCHIVE_ENTRIES_MOST 50000u
 
-/* 100 MiB, 256 MiB, 20,000 entries, 100:1. */
+/* 288 MiB, 256 MiB, 20,000 entries, 100:1. */
 extern const struct archive_limits archive_limits_default;
 /* 512 MiB, 512 MiB, 50,000 entries, 100:1: for who sends to a daemon, which has the say. */
 extern const struct archive_limits archive_limits_most;

@@ -294,7 +294,7 @@ int ingest_read_more(struct ingest *in, int in_fd, struct err *err)
         return err_set(err, EINVAL, "the archive is empty");
     in->archive_bytes += (uint64_t)st.st_size;
     if (in->archive_bytes > in->limits->archive_bytes)
-        return err_set(err, EFBIG, "the archive is over %llu bytes",
+        return err_set(err, EFBIG, "the archive is over %llu bytes (limits.archive_bytes)",
                        (unsigned long long)in->limits->archive_bytes);
 
     /* Names are UTF-8 whatever locale the process has: libarchive converts by the thread's. */

@@ -3,7 +3,8 @@
 #include "api/skill/archive.h"
 
 const struct archive_limits archive_limits_default = {
-    .archive_bytes = 100u << 20,
+    /* A folder that is within the other two, as the plain tar that is sent of it. */
+    .archive_bytes = 288u << 20,
     .expanded_bytes = 256u << 20,
     .entries = 20000,
     .ratio = 100,

@@ -131,12 +131,12 @@ static void large_skills_are_sent(void **state)
     (void)state;
     (void)snprintf(path, sizeof(path), "%s/large.zip", harness.dir);
     made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    assert_return_code(ftruncate(made, 101 << 20), errno);
+    assert_return_code(ftruncate(made, 289 << 20), errno);
     if (skillvm_open_skill(path, &fd, &error) < 0)
         fail_msg("%s", error.message);
     assert_true(skillvm_run(client, "{}", fd, NULL, &json, &error) < 0);
     assert_int_equal(error.http_status, 413);
-    assert_non_null(strstr(error.message, "100 MiB"));
+    assert_non_null(strstr(error.message, "288 MiB"));
     /* More than any setting allows. */
     fd_close(&fd);
     assert_return_code(ftruncate(made, 513 << 20), errno);

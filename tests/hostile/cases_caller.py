@@ -77,13 +77,13 @@ def body_shorter_than_it_says(world):
 
 @case
 def body_over_the_limit(world):
-    """More than 100 MiB in chunks, with no length given: refused before it is all read."""
+    """More than 288 MiB in chunks, with no length given: refused before it is all read."""
     head = (
         b"POST /v1/skills HTTP/1.1\r\nHost: x\r\nContent-Type: application/zip\r\n"
         b"Transfer-Encoding: chunked\r\n\r\n"
     )
     chunk = b"100000\r\n" + bytes(1 << 20) + b"\r\n"
-    answer = raw(world, head + chunk * 120 + b"0\r\n\r\n", wait=60)
+    answer = raw(world, head + chunk * 300 + b"0\r\n\r\n", wait=60)
     check_in(b" 413 ", answer[:40], "the answer")
     alive(world)
 

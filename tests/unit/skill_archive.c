@@ -461,6 +461,10 @@ static void limits(void **state)
     assert_int_equal(archive.expanded_bytes, strlen(SKILL_MD) + (900u << 10));
     skill_archive_finish(&archive);
 
+    /* A folder within the other limits comes as a plain tar. */
+    assert_true(archive_limits_default.archive_bytes >
+                archive_limits_default.expanded_bytes +
+                    archive_limits_default.entries * (uint64_t)(512 + 512));
     tiny.archive_bytes = 100;
     refuse_with(&tiny, ZIP, plain, -EFBIG, "over 100 bytes");
     tiny = archive_limits_default;

@@ -51,7 +51,7 @@ const struct config_key config_keys[] = {
     {"limits.connections", CONFIG_COUNT, AT(max_connections), 1, 65536, "1100", false, NULL,
      NULL, "connections of all callers together"},
     {"limits.archive_bytes", CONFIG_BYTES, AT(archive_bytes), LIMIT_MIB, ARCHIVE_BYTES_MOST,
-     "100MiB", false, NULL, NULL, "how large a skill's archive may be as it comes"},
+     "288MiB", false, NULL, NULL, "how large a skill's archive may be as it comes"},
     {"limits.expanded_bytes", CONFIG_BYTES, AT(expanded_bytes), LIMIT_MIB, ARCHIVE_BYTES_MOST,
      "256MiB", false, NULL, NULL, "how large what is in a skill's archive may be, unpacked"},
     {"limits.archive_entries", CONFIG_COUNT, AT(archive_entries), 1, ARCHIVE_ENTRIES_MOST,

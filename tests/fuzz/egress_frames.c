@@ -69,7 +69,7 @@ static void check(const struct egress *e)
     const struct egress_records *log = egress_log(e);
     uint64_t reached = 0, bytes = 0;
 
-    if (log->n > EGRESS_RECORDS_MAX)
+    if (log->n > EGRESS_RECORDS_MAX || log->n_refused > EGRESS_REFUSALS_MAX)
         abort();
     for (size_t i = 0; i < log->n; i++) {
         const struct egress_record *row = &log->rows[i];

@@ -399,8 +399,25 @@ static void ten_thousand_names_take_a_fixed_room(void **state)
         (void)snprintf(name, sizeof(name), i % 100 == 0 ? "n%u.example.test" : "n%u.test", i);
         assert_int_equal(ask(name), PROTO_NET_NOBODY);
     }
-    assert_int_equal(egress_log(w.egress)->n, EGRESS_RECORDS_MAX);
-    assert_int_equal(egress_log(w.egress)->others.connections, 10000 - EGRESS_RECORDS_MAX);
+    assert_int_equal(egress_log(w.egress)->n, EGRESS_REFUSALS_MAX);
+    assert_int_equal(egress_log(w.egress)->others.connections, 10000 - EGRESS_REFUSALS_MAX);
+}
+
+static void refusals_do_not_hide_who_is_reached(void **state)
+{
+    char name[64];
+
+    (void)state;
+    for (unsigned i = 0; i < 2 * EGRESS_RECORDS_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "n%u.test", i);
+        assert_int_equal(ask(name), PROTO_NET_NOBODY);
+    }
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    close(connect_key(0));
+    assert_string_equal(row(EGRESS_REFUSALS_MAX)->host, "here.test");
+    assert_int_equal(row(EGRESS_REFUSALS_MAX)->refusal, EGRESS_REACHED);
+    assert_int_equal(egress_log(w.egress)->others.connections,
+                     2 * EGRESS_RECORDS_MAX - EGRESS_REFUSALS_MAX);
 }
 
 static void bytes_end_at_the_limit(void **state)
@@ -449,6 +466,7 @@ int main(void)
         TEST(a_deadline_ends_what_goes_on),
         TEST(ten_thousand_opens_end_at_the_limit),
         TEST(ten_thousand_names_take_a_fixed_room),
+        TEST(refusals_do_not_hide_who_is_reached),
         TEST(bytes_end_at_the_limit),
     };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/egress/records.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +23,11 @@ struct egress_record *egress_records_add(struct egress_records *records, const c
                                          const char *refused)
 {
     struct egress_record *row = find(records, host, port, refused);
+    bool is_refusal = refusal != EGRESS_REACHED;
 
-    if (!row && records->n < EGRESS_RECORDS_MAX) {
+    if (!row && records->n < EGRESS_RECORDS_MAX &&
+        (!is_refusal || records->n_refused < EGRESS_REFUSALS_MAX)) {
+        records->n_refused += is_refusal;
         row = &records->rows[records->n++];
         *row = (struct egress_record){.port = port, .refusal = refusal};
         (void)snprintf(row->host, sizeof(row->host), "%s", host);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What was reached and refused, in a table of fixed size: connections to one host and port with
- * one outcome are one row, and what has no row of its own any more is counted together.
+ * one outcome are one row, and what has no row of its own any more is counted together. However
+ * much is refused, there is room for who is reached.
  */
 #ifndef SKILLVM_API_DAEMON_EGRESS_RECORDS_H
 #define SKILLVM_API_DAEMON_EGRESS_RECORDS_H
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 #define EGRESS_RECORDS_MAX  64u
+#define EGRESS_REFUSALS_MAX 32u /* of these */
 #define EGRESS_REFUSED_SIZE 112u
 
 /* Who refused it. */
@@ -38,7 +40,7 @@ struct egress_record {
 
 struct egress_records {
     struct egress_record rows[EGRESS_RECORDS_MAX];
-    size_t n;
+    size_t n, n_refused;
     struct egress_record others; /* all without a row of their own, without a host */
 };
 

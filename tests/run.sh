@@ -28,7 +28,7 @@ check_images() { # of what, target…: builds them, and the software host with t
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package coverage skills node ratios imported owners clones siege floods categories resets programs trail crowd soak
+long_runs=(package coverage skills node ratios imported owners clones siege floods relay categories resets programs trail crowd soak
     pythons cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
@@ -79,6 +79,10 @@ long_run() { # name
     floods)
         FLOOD_RUNS=100 check_cases "$1" tests/e2e/run.sh --build "$build" \
             --only floods_leave_a_neighbour_its_time
+        ;;
+    relay)
+        RELAY_PERMITTED=10000 check_cases "$1" tests/e2e/run.sh --build "$build" \
+            --only what_a_guest_holds_of_the_relay_is_bounded
         ;;
     trail)
         HOSTILE_EXECUTIONS=3000 \

@@ -6,6 +6,7 @@ The daemon runs an image of its own here, whose init is tests/hostile/hostile_in
 
 import os
 import pathlib
+import shutil
 import time
 
 from harness import Daemon, Skipped, case, check, check_equal, check_in, python_skill, shorten
@@ -26,6 +27,23 @@ tar-parent tar-inner-parent tar-absolute tar-link tar-hard-link tar-device tar-p
 tar-empty-name tar-dot tar-terabyte tar-negative tar-short tar-control-name tar-noise tar-cut
 tar-many tar-twice tar-file-folder tar-pax-parent tar-pax-lie tar-flood
 """.split()
+
+
+def install_image(daemon):
+    """Beside what the daemon has, as `hostile`; before it starts."""
+    if not IMAGE.exists():
+        raise Skipped("mkfs.erofs is not installed, so there is no hostile image")
+    images = daemon.data / "images"
+    images.mkdir()
+    shutil.copy(IMAGE, images / "hostile.erofs")
+    checksum = IMAGE.with_suffix(".sha256").read_text()
+    (images / "hostile.sha256").write_text(checksum.replace(IMAGE.name, "hostile.erofs"))
+
+
+def check_image(daemon):
+    """Has its snapshot made, which is there from then on."""
+    first = daemon.client.run(ARCHIVE, args=[""], image="hostile")
+    check_equal((first["status"], first["stdout"]), ("success", "hostile\n"), "a hostile guest")
 
 
 class HostileDaemon:

@@ -13,15 +13,13 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import signal
 import time
 
 from cases_guest import TRICKS, with_output
 from cases_limits import CGROUPS, folders_in, own_cgroup
-from cases_machine import ARCHIVE, BREACHES, IMAGE, TARS
+from cases_machine import ARCHIVE, BREACHES, TARS, check_image, install_image
 from harness import (
-    Skipped,
     bash_skill,
     case,
     check,
@@ -143,18 +141,12 @@ class Host:
 
     def __init__(self, world, folder):
         self.daemon, self.folder = world.copy_of_snapshots("trail", kept=1), folder
-        images = self.daemon.data / "images"
-        images.mkdir()
-        shutil.copy(IMAGE, images / "hostile.erofs")
-        checksum = IMAGE.with_suffix(".sha256").read_text()
-        (images / "hostile.sha256").write_text(checksum.replace(IMAGE.name, "hostile.erofs"))
+        install_image(self.daemon)
         self.settings = world.root / "trail.yaml"
         self.settings.write_text(SETTINGS % (SLOTS, SLOTS))
         self.daemon.options += ["--config", str(self.settings)]
         self.daemon.start(cgroup=folder)
-        # Has the snapshot of its image made, which is there from then on.
-        first = self.daemon.client.run(ARCHIVE, args=[""], image="hostile")
-        check_equal((first["status"], first["stdout"]), ("success", "hostile\n"), "a hostile guest")
+        check_image(self.daemon)
 
     def set_parked(self, n):
         self.settings.write_text(SETTINGS % (SLOTS, n))
@@ -260,8 +252,6 @@ class Hostile:
 
 @case
 def hostile_executions_leave_no_trail(world):
-    if not IMAGE.exists():
-        raise Skipped("mkfs.erofs is not installed, so there is no hostile image")
     seed = int(os.environ.get("HOSTILE_SEED") or random.SystemRandom().getrandbits(32))
     print(f"trail: HOSTILE_SEED={seed}", flush=True)
     with own_cgroup("trail") as folder:

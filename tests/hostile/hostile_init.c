@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PID 1 of a guest that belongs to an attacker: it answers READY like skillvm-init, reads what
- * the host sends, and then breaks the rule that the first argument of the execution names. It
- * must behave until then, or no snapshot of it could be made.
+ * the host sends, and then breaks the rule that the first argument of the execution names, with
+ * what the others say. It must behave until then, or no snapshot of it could be made.
  */
 #include "tests/hostile/hostile.h"
 
@@ -22,11 +22,9 @@
 #include "base/fd.h"
 #include "guest-init/proto.h"
 
-#define MODE_MAX 64u
-
 static uint8_t payload[PROTO_PAYLOAD_MAX];
 
-static _Noreturn void wait_forever(void)
+void hostile_wait(void)
 {
     for (;;)
         pause();
@@ -35,7 +33,23 @@ static _Noreturn void wait_forever(void)
 void hostile_send(int conn, const void *data, size_t len)
 {
     if (fd_write_full(conn, data, len) < 0)
-        wait_forever();
+        hostile_wait();
+}
+
+int hostile_receive(int conn, struct hostile_received *ret)
+{
+    uint8_t header[PROTO_HEADER_SIZE] = {0};
+    struct bytes_reader r = bytes_reader_init(header, sizeof(header));
+
+    if (fd_read_full(conn, header, sizeof(header)) != (ssize_t)sizeof(header))
+        return -1;
+    ret->len = bytes_get_u32(&r);
+    ret->type = bytes_get_u8(&r);
+    ret->data = payload;
+    return ret->len <= sizeof(payload) &&
+                   fd_read_full(conn, payload, ret->len) == (ssize_t)ret->len
+               ? 0
+               : -1;
 }
 
 void hostile_header(int conn, uint32_t len, uint8_t type, uint8_t reserved8,
@@ -81,7 +95,7 @@ static void finish_well(int conn, bool twice)
     hostile_send(conn, done, twice ? sizeof(done) : sizeof(done[0]));
 }
 
-static void say(int conn, const char *text)
+void hostile_say(int conn, const char *text)
 {
     hostile_frame(conn, PROTO_STDOUT, text, strlen(text));
 }
@@ -100,7 +114,7 @@ static void connect_out(int conn)
 
         (void)snprintf(line, sizeof(line), "%u %s\n", ports[i],
                        r < 0 ? strerrorname_np(errno) : "CONNECTED");
-        say(conn, line);
+        hostile_say(conn, line);
         (void)close(fd);
     }
 }
@@ -117,9 +131,9 @@ static void look_for_serial(int conn)
     for (int i = 0; i < 1000 && write(fd, "flood\x1b[2J\n", 10) > 0; i++)
         continue;
     if (ioctl(fd, TIOCMGET, &lines) < 0)
-        say(conn, strerrorname_np(errno));
+        hostile_say(conn, strerrorname_np(errno));
     else
-        say(conn, lines & TIOCM_RNG ? "nobody\n" : "a serial port\n");
+        hostile_say(conn, lines & TIOCM_RNG ? "nobody\n" : "a serial port\n");
 }
 
 static void misbehave_in_frames(int conn, const char *mode)
@@ -168,16 +182,17 @@ static void misbehave_in_frames(int conn, const char *mode)
         hostile_frame(conn, PROTO_FAIL, chunk, sizeof(chunk));
 }
 
-static void misbehave(int conn, const char *mode)
+static void misbehave(int conn, const struct hostile_args *args)
 {
     static const char chunk[PROTO_CHUNK_MAX];
+    const char *mode = args->all[0];
 
     if (strcmp(mode, "not-started") == 0) {
         finish_well(conn, false);
         return;
     }
     hostile_frame(conn, PROTO_STARTED, NULL, 0);
-    say(conn, "hostile\n");
+    hostile_say(conn, "hostile\n");
     if (strcmp(mode, "reboot") == 0)
         (void)reboot(RB_AUTOBOOT);
     if (strcmp(mode, "halt") == 0)
@@ -185,11 +200,13 @@ static void misbehave(int conn, const char *mode)
     if (strcmp(mode, "panic") == 0)
         _exit(0);
     if (strcmp(mode, "silence") == 0)
-        wait_forever();
+        hostile_wait();
     if (strcmp(mode, "connect-out") == 0)
         connect_out(conn);
     if (strcmp(mode, "serial") == 0)
         look_for_serial(conn);
+    if (strncmp(mode, "net-", 4) == 0)
+        hostile_connections(conn, args);
     if (strncmp(mode, "tar-", 4) == 0) {
         hostile_exit(conn, 0, 0, 0);
         hostile_frame(conn, PROTO_OUTPUT, NULL, 0);
@@ -207,38 +224,37 @@ static void misbehave(int conn, const char *mode)
     finish_well(conn, strcmp(mode, "after-done") == 0);
 }
 
-/* Reads all that the host sends for one execution. 0, or -1 when it hung up. */
-static int take_execution(int conn, char *mode)
+/* The arguments of the execution, as far as they fit. */
+static void take_run(const struct hostile_received *run, struct hostile_args *args)
 {
-    for (;;) {
-        uint8_t header[PROTO_HEADER_SIZE];
-        struct bytes_reader r = bytes_reader_init(header, sizeof(header));
+    struct bytes_reader r = bytes_reader_init(run->data, run->len);
+
+    while (bytes_left(&r) > 0) {
+        uint16_t tag = bytes_get_u16(&r);
         uint32_t len;
-        uint8_t type;
+        const uint8_t *field;
 
-        if (fd_read_full(conn, header, sizeof(header)) != (ssize_t)sizeof(header))
-            return -1;
+        (void)bytes_get_u16(&r);
         len = bytes_get_u32(&r);
-        type = bytes_get_u8(&r);
-        if (len > sizeof(payload) || fd_read_full(conn, payload, len) != (ssize_t)len)
-            return -1;
-        if (type == PROTO_FILES_IN && len == 0)
-            return 0;
-        if (type != PROTO_RUN)
-            continue;
-        r = bytes_reader_init(payload, len);
-        while (bytes_left(&r) > 0) {
-            uint16_t tag = bytes_get_u16(&r);
-            uint32_t field_len;
-            const uint8_t *field;
-
-            (void)bytes_get_u16(&r);
-            field_len = bytes_get_u32(&r);
-            field = bytes_take(&r, field_len);
-            if (field && tag == PROTO_F_ARG && field_len < MODE_MAX)
-                memcpy(mode, field, field_len);
-        }
+        field = bytes_take(&r, len);
+        if (field && tag == PROTO_F_ARG && len < HOSTILE_ARG_SIZE && args->n < HOSTILE_ARGS_MAX)
+            memcpy(args->all[args->n++], field, len);
     }
+}
+
+/* Reads all that the host sends for one execution. 0, or -1 when it hung up. */
+static int take_execution(int conn, struct hostile_args *args)
+{
+    struct hostile_received got;
+
+    *args = (struct hostile_args){0};
+    while (hostile_receive(conn, &got) == 0) {
+        if (got.type == PROTO_FILES_IN && got.len == 0)
+            return 0;
+        if (got.type == PROTO_RUN)
+            take_run(&got, args);
+    }
+    return -1;
 }
 
 int main(void)
@@ -253,14 +269,14 @@ int main(void)
         return 1;
     for (;;) {
         static const uint8_t version[4] = {PROTO_VERSION};
-        char mode[MODE_MAX] = "";
+        static struct hostile_args args;
         int conn = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 
         if (conn < 0)
             continue;
         hostile_frame(conn, PROTO_READY, version, sizeof(version));
-        if (take_execution(conn, mode) == 0)
-            misbehave(conn, mode);
+        if (take_execution(conn, &args) == 0)
+            misbehave(conn, &args);
         (void)close(conn);
     }
 }

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Takes away one thing after the other that a machine's process gives up or its jail keeps from it,
-# and one check after the other of its devices, and shows that a test fails for it; the same of what
-# a skill's process gives up in its guest. Works on a copy of the tree.
+# and one check after the other of its devices and of the daemon's relay, and shows that a test fails
+# for it; the same of what a skill's process gives up in its guest. Works on a copy of the tree.
 #   mutate.sh [WHERE…]    unit, platform, filter, jail, devices: these five without a word; guest, skill, host,
-#                         limits and taken: what only a real machine shows, in the software host
+#                         limits, relay and taken: what only a real machine shows, in the software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
 [ $# -gt 0 ] || set -- unit platform filter jail devices
@@ -121,6 +121,14 @@ mutations=(
     'limits|cgroups that go|api/daemon/machine/jail.c|s/^        leave(jail);/        (void)leave;/'
     'limits|memory|vmm/jail/limits.c|s/return write_file(cell_fd, "memory.max", text);/return 0;/'
     'limits|a share by tenant|api/daemon/machine/pool.c|s/shares_enter(&pool->shares, &m->share, wish->party, m->vm.weight_fd);//'
+    'relay|addresses that are not public|api/daemon/egress/names.c|s/const char \*kind = egress_address_kind(found);/const char *kind = NULL;/'
+    'relay|own addresses|api/daemon/egress/names.c|s/egress_address_is_own(found)/!found/'
+    'relay|every address of a name|api/daemon/egress/names.c|/is nobody.s honest name/,/check_address/s/i < n/i < 1/'
+    'relay|the policy|api/daemon/egress/names.c|s/if (rules->policy && !/if (rules->policy \&\& !name \&\& !/'
+    'relay|the request|api/daemon/egress/names.c|s/if (rules->asked && !/if (rules->asked \&\& !name \&\& !/'
+    'relay|ports that were told|api/daemon/egress/egress.c|s/ || !names_has_port(&e->names.all\[at\], port)//'
+    'relay|no more room than there were bytes|api/daemon/egress/egress.c|s/ || room > s->in_flight//'
+    'relay|rows for who is reached|api/daemon/egress/records.c|s/records->n_refused < EGRESS_REFUSALS_MAX/records->n_refused < EGRESS_RECORDS_MAX/'
     'taken|KVM is closed|vmm/main.c|s/^        fd_close(&m->kvm.dev_fd);/        (void)m;/'
     'taken|/proc is closed|vmm/main.c|s/^    fd_close(&proc_fd);/    (void)fd_steal(\&proc_fd);/'
     'host|harden_process|vmm/main.c|s/return harden_process(proc_fd, (int)last, err);/return (void)proc_fd, (void)last, (void)err, 0;/'
@@ -145,11 +153,12 @@ declare -A cases=(
     [taken]=a_vmm_that_was_taken_over_has_gained_nothing
     [guest]=programs_end_only_their_machine
     [skill]='nothing_is_left_however_it_is_started limits_are_named'
+    [relay]=a_guest_that_speaks_to_the_relay_reaches_what_is_permitted
     [host]=machines_have_given_up_what_they_do_not_need
 )
 
 # Whether a test fails in the copy; a change that does not build proves nothing.
-is_found() { # unit|platform|filter|jail|devices|guest|skill|host|limits|taken
+is_found() { # unit|platform|filter|jail|devices|guest|skill|host|limits|relay|taken
     local name only=()
     if [ -n "${programs[$1]:-}" ]; then
         cmake/build.sh release "${programs[$1]}" >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }

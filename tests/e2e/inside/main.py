@@ -35,6 +35,7 @@ SUITES = {
         "cases_guest",
         "cases_caller",
         "cases_machine",
+        "cases_relay",
         "cases_given_up",
         "cases_limits",
         "cases_neighbours",

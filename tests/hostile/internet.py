@@ -42,7 +42,8 @@ def setup_addresses(own):
         subprocess.run(["ip", *command.split()], check=True)
 
 
-def listen(family, port, address="", backlog=128):
+def listen(family, port, address="", backlog=4096):
+    """The backlog has room for those who are gone before they are accepted, too."""
     sock = socket.socket(family, socket.SOCK_STREAM)
     if family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

@@ -3,7 +3,8 @@
 #ifndef SKILLVM_API_WHEELS_METADATA_H
 #define SKILLVM_API_WHEELS_METADATA_H
 
-#include "api/wheels/requirement.h"
+#include "api/skill/requirement.h"
+#include "api/wheels/tags.h"
 
 #define METADATA_BYTES_MAX    (256u * 1024) /* of its header, which is all that is read */
 #define METADATA_REQUIRES_MAX 512u

@@ -2,7 +2,7 @@
 #include "api/wheels/packages.h"
 
 #include "api/json/json_walk.h"
-#include "api/wheels/pep440.h"
+#include "api/skill/pep440.h"
 #include "api/wheels/tags.h"
 #include "base/cleanup.h"
 

@@ -152,7 +152,7 @@ static uint64_t work_of(const struct wheel *wheel, bool is_read)
 /* Reads what a wheel says of itself, once. 0, also where it cannot be taken then; or -errno. */
 static int load(struct search *s, struct wheel *wheel, struct err *err)
 {
-    struct wheels_python python = s->in->python;
+    struct marker_python python = s->in->python;
     struct pep440 guest = {.release = {3, python.minor, python.micro}, .n_release = 3};
     struct err bad = {0};
     struct pep440_set asked;

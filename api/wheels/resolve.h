@@ -10,6 +10,7 @@
 #define SKILLVM_API_WHEELS_RESOLVE_H
 
 #include "api/wheels/metadata.h"
+#include "api/wheels/tags.h"
 #include "api/wheels/wanted.h"
 
 #define RESOLVE_REQUIREMENTS_MAX 2048u /* at one time, with those of chosen wheels */
@@ -51,7 +52,7 @@ void wheel_list_finish(struct wheel_list *list);
 struct resolve {
     struct wheel_list *wheels; /* borrowed; the order of it changes */
     const struct wanted_list *wanted;
-    struct wheels_python python;
+    struct marker_python python;
     /*
      * Fills metadata and work. 0; -EINVAL with what is wrong with the wheel, which then is not
      * taken; any other error ends it.

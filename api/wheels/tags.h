@@ -6,7 +6,7 @@
 #ifndef SKILLVM_API_WHEELS_TAGS_H
 #define SKILLVM_API_WHEELS_TAGS_H
 
-#include "api/wheels/pep440.h"
+#include "api/skill/pep440.h"
 #include "base/err.h"
 
 #define TAGS_NAME_MAX 128u /* of a distribution */

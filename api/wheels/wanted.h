@@ -6,7 +6,7 @@
 #ifndef SKILLVM_API_WHEELS_WANTED_H
 #define SKILLVM_API_WHEELS_WANTED_H
 
-#include "api/wheels/requirement.h"
+#include "api/skill/requirement.h"
 
 #define WANTED_MAX       512u /* requirements of a skill */
 #define WANTED_FILES_MAX 16u  /* that are read, one naming the next */

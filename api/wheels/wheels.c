@@ -33,7 +33,7 @@ const struct archive_limits wheels_limits_default = {
 
 struct work {
     const struct wheels *in;
-    struct wheels_python python;
+    struct marker_python python;
     struct content_walk walk;
     uint64_t *places; /* owned: in the skill's tar, of its entries' content */
     size_t placed;
@@ -485,7 +485,7 @@ int wheels_prepare(const struct wheels *wheels, struct wheels_layer *ret,
         return err_set(err, EINVAL, "%s/ has wheels, and the image %s %s", WHEELS_FOLDER,
                        image->name, obstacle);
     if (image->known)
-        w.python = (struct wheels_python){image->python_minor, image->python_micro};
+        w.python = (struct marker_python){image->python_minor, image->python_micro};
     r = prepare(&w, &layer, warnings, &why);
     if (r == 0) {
         *ret = layer;

@@ -5,6 +5,7 @@
  * requirements.txt, a script's block.
  */
 #include "api/wheels/metadata.h"
+#include "api/wheels/tags.h"
 #include "api/wheels/wanted.h"
 
 #include <errno.h>
@@ -58,7 +59,7 @@ static void read_name(const struct input *in)
 
 static void read_requirement(const struct input *in)
 {
-    const struct wheels_python python = {11, 2};
+    const struct marker_python python = {11, 2};
     _cleanup_requirement_ struct requirement q = {.marker = NULL};
 
     if (requirement_parse(in->text, in->len, &q, NULL) < 0)

@@ -3,6 +3,7 @@
  * packages of the index write them. */
 #include "api/wheels/metadata.h"
 #include "api/wheels/packages.h"
+#include "api/wheels/tags.h"
 #include "api/wheels/wanted.h"
 
 #include <errno.h>
@@ -242,7 +243,7 @@ static void names_of_wheels(void **state)
 
 static void markers_are_of_the_guest(void **state)
 {
-    static const struct wheels_python python = {11, 2};
+    static const struct marker_python python = {11, 2};
     static const struct {
         const char *marker, *extra;
         int holds;
@@ -345,7 +346,7 @@ static void metadata_is_read(void **state)
         {"Name: a\nVersion: 1\nRequires-Python: 3\n", "Python"},
         {"Name: a\nVersion: 1\nRequires-Dist: !\n", "requirement"}};
     _cleanup_metadata_ struct metadata m = {.n_requires = 0};
-    struct wheels_python python = {11, 2};
+    struct marker_python python = {11, 2};
     struct err err = {0};
 
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/wheels/pep440.h"
+#include "api/skill/pep440.h"
 
 #include <ctype.h>
 #include <errno.h>

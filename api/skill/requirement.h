@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One requirement as PEP 508 writes it: name[extras] versions; marker. Pure text. */
-#ifndef SKILLVM_API_WHEELS_REQUIREMENT_H
-#define SKILLVM_API_WHEELS_REQUIREMENT_H
+#ifndef SKILLVM_API_SKILL_REQUIREMENT_H
+#define SKILLVM_API_SKILL_REQUIREMENT_H
 
+#include "api/skill/marker.h"
+#include "api/skill/pep440.h"
 #include "api/skill/skill.h"
-#include "api/wheels/marker.h"
-#include "api/wheels/pep440.h"
-#include "api/wheels/tags.h"
 #include "base/err.h"
 
+#define REQUIREMENT_NAME_MAX   128u /* of a package */
 #define REQUIREMENT_TEXT_MAX   4096u
 #define REQUIREMENT_EXTRAS_MAX 32u
 
 struct requirement {
-    char name[TAGS_NAME_MAX + 1]; /* in the form of PEP 503 */
-    struct skill_strings extras;  /* in that form, sorted */
-    char *versions;               /* owned: clauses with commas; "": any */
-    char *marker;                 /* owned, NULL: none */
-    char *shown;                  /* owned: "name[extra]>=1" for messages */
+    char name[REQUIREMENT_NAME_MAX + 1]; /* in the form of PEP 503 */
+    struct skill_strings extras;         /* in that form, sorted */
+    char *versions;                      /* owned: clauses with commas; "": any */
+    char *marker;                        /* owned, NULL: none */
+    char *shown;                         /* owned: "name[extra]>=1" for messages */
     struct skill_strings
         sha256; /* a file's, of which one is wanted, in lower case; none: any */
 };
@@ -38,6 +38,6 @@ bool requirement_wants_pre(const struct requirement *requirement);
 
 /* Whether it counts, with the extras of who requires it (NULL: none). 0 or 1. */
 int requirement_applies(const struct requirement *requirement,
-                        const struct wheels_python *python, const struct skill_strings *extras);
+                        const struct marker_python *python, const struct skill_strings *extras);
 
 #endif

@@ -3,8 +3,8 @@
  * Versions of Python's packages and what is asked of them (PEP 440). Pure text: it never looks
  * at a file.
  */
-#ifndef SKILLVM_API_WHEELS_PEP440_H
-#define SKILLVM_API_WHEELS_PEP440_H
+#ifndef SKILLVM_API_SKILL_PEP440_H
+#define SKILLVM_API_SKILL_PEP440_H
 
 #include <stdbool.h>
 #include <stddef.h>

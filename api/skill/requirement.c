@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/wheels/requirement.h"
+#include "api/skill/requirement.h"
+
+#include "base/package_name.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -40,7 +42,7 @@ static int refuse(struct part whole, const char *what, struct err *err)
                    (int)(length(whole) < 120 ? length(whole) : 120), whole.at, what);
 }
 
-static int take_name(struct part *p, char ret[TAGS_NAME_MAX + 1])
+static int take_name(struct part *p, char ret[REQUIREMENT_NAME_MAX + 1])
 {
     const char *begin;
 
@@ -48,13 +50,13 @@ static int take_name(struct part *p, char ret[TAGS_NAME_MAX + 1])
     begin = p->at;
     while (p->at < p->end && is_name_byte(*p->at))
         p->at++;
-    return tags_normalize(begin, (size_t)(p->at - begin), ret);
+    return package_name_clean(begin, (size_t)(p->at - begin), ret, REQUIREMENT_NAME_MAX + 1);
 }
 
 /* What is between brackets, if there are any. */
 static int take_extras(struct part *p, struct skill_strings *ret)
 {
-    char name[TAGS_NAME_MAX + 1];
+    char name[REQUIREMENT_NAME_MAX + 1];
 
     skip_space(p);
     if (p->at == p->end || *p->at != '[')
@@ -126,7 +128,7 @@ static int take_all(struct part whole, struct requirement *ret, struct err *err)
         return r;
     marker = trim((struct part){semicolon + 1, p.end});
     /* Read once for whether it can be: later it counts. */
-    if (marker_holds(marker.at, length(marker), &(struct wheels_python){11, 0}, "") < 0)
+    if (marker_holds(marker.at, length(marker), &(struct marker_python){11, 0}, "") < 0)
         return refuse(whole, "what follows \";\" is no marker", err);
     return keep(marker, &ret->marker);
 }
@@ -175,7 +177,7 @@ bool requirement_wants_pre(const struct requirement *requirement)
 }
 
 int requirement_applies(const struct requirement *requirement,
-                        const struct wheels_python *python, const struct skill_strings *extras)
+                        const struct marker_python *python, const struct skill_strings *extras)
 {
     const char *marker = requirement->marker;
 

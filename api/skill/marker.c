@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/wheels/marker.h"
+#include "api/skill/marker.h"
 
-#include "api/wheels/pep440.h"
-#include "api/wheels/tags.h"
+#include "api/skill/pep440.h"
+#include "base/package_name.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 struct reader {
     const char *at, *end;
-    const struct wheels_python *python;
+    const struct marker_python *python;
     const char *extra;
     unsigned depth;
 };
@@ -83,7 +83,7 @@ static int take_variable(struct reader *r, struct value *ret)
                      {"platform_release", ""},
                      {"platform_version", ""},
                      {"platform.version", ""}};
-    const struct wheels_python *python = r->python;
+    const struct marker_python *python = r->python;
 
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
         if (take_word(r, variables[i].name)) {
@@ -116,9 +116,9 @@ static int take_value(struct reader *r, struct value *ret)
 
 static void normalize(struct value *value)
 {
-    char name[TAGS_NAME_MAX + 1];
+    char name[VALUE_MAX];
 
-    if (tags_normalize(value->text, strlen(value->text), name) == 0)
+    if (package_name_clean(value->text, strlen(value->text), name, sizeof(name)) == 0)
         (void)snprintf(value->text, sizeof(value->text), "%s", name);
 }
 
@@ -211,7 +211,7 @@ static int take_or(struct reader *r)
     return result;
 }
 
-int marker_holds(const char *text, size_t len, const struct wheels_python *python,
+int marker_holds(const char *text, size_t len, const struct marker_python *python,
                  const char *extra)
 {
     struct reader r = {.at = text, .end = text + len, .python = python, .extra = extra};

@@ -225,7 +225,7 @@ void contents_put_warm(struct contents_lines *lines, int root_fd, const char *na
 
 int contents_print(int root_fd, FILE *packages, FILE *out, struct err *err)
 {
-    struct contents_lines lines = {.out = out};
+    struct contents_lines lines = {.out = out, .packages = packages};
     struct contents_python python;
 
     for (size_t i = 0; i < INSIDE_N_FOLDERS; i++) {
@@ -240,7 +240,7 @@ int contents_print(int root_fd, FILE *packages, FILE *out, struct err *err)
     }
     if (python.minor > 0)
         contents_put_warm(&lines, root_fd, "python", "usr/lib/skillvm/zygote");
-    contents_put_node(&lines, root_fd, packages);
+    contents_put_node(&lines, root_fd);
     if (lines.n > CONTENTS_LINES_MAX)
         return err_set(err, E2BIG, "the image has more than %u programs and modules",
                        CONTENTS_LINES_MAX);

@@ -37,7 +37,7 @@ void contents_find_python(int root_fd, struct contents_python *ret);
  *   package NAME VERSION    a distribution of Python's, its name in the form of PEP 503
  *   standard NAME           a module or package of the standard library, its first name
  *   module NAME             one that came with a package
- *   node NAME               one of Node's that came with a package, also @SCOPE/NAME
+ *   node NAME [VERSION]     one of Node's that came with a package, also @SCOPE/NAME
  *   program NAME            one that PATH leads to
  *   warm NAME               an interpreter that waits in the snapshot
  *

@@ -8,6 +8,7 @@
 struct contents_lines {
     FILE *out;
     size_t n;
+    FILE *packages; /* as of contents.h */
 };
 
 /* "KIND NAME[ MORE]"; nothing where a word has no room in a line. more may be NULL. */
@@ -33,7 +34,7 @@ void contents_prefix(const char *path, char ret[PATH_MAX]);
 bool contents_package_version(FILE *packages, const char *package, char *ret, size_t size);
 
 /* Version and modules of the image's Node. */
-void contents_put_node(struct contents_lines *lines, int root_fd, FILE *packages);
+void contents_put_node(struct contents_lines *lines, int root_fd);
 
 /* The modules and packages of the image's Python. */
 void contents_put_python(struct contents_lines *lines, int root_fd,

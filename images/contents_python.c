@@ -205,6 +205,22 @@ static const char *field(char *line, const char *key)
     return value;
 }
 
+/* What was built without being told its version says this; the package that it is in knows. */
+static void correct_version(FILE *packages, const char *name, char *version, size_t size)
+{
+    char package[256 + sizeof("python3-")], debian[128];
+    size_t n;
+
+    (void)snprintf(package, sizeof(package), "python3-%s", name);
+    if (strcmp(version, "0.0.0") != 0 ||
+        !contents_package_version(packages, package, debian, sizeof(debian)))
+        return;
+    n = strspn(debian, "0123456789.");
+    /* What is behind "~" comes before the version that stands there. */
+    if (n > 0 && debian[n] != '~')
+        (void)snprintf(version, size, "%.*s", (int)n, debian);
+}
+
 static void read_metadata(struct contents_lines *lines, char *text)
 {
     char name[256] = "", version[256] = "";
@@ -220,6 +236,7 @@ static void read_metadata(struct contents_lines *lines, char *text)
         else if ((value = field(line, "Version:")) && !version[0])
             (void)snprintf(version, sizeof(version), "%.255s", value);
     }
+    correct_version(lines->packages, name, version, sizeof(version));
     if (name[0] && version[0])
         contents_put(lines, "package", name, version);
 }

@@ -133,6 +133,21 @@ int skill_needs(const struct cli *cli, int tar_fd, const struct skill_archive *a
     return 0;
 }
 
+/* Where a thing is from, as a person reads it. */
+static const char *from_of(const cJSON *item, char ret[128])
+{
+    const char *from = verbs_text(item, "from"), *version = verbs_text(item, "image_version");
+
+    if (!from)
+        return NULL;
+    (void)snprintf(ret, 128, "%s", from);
+    if (strcmp(from, "missing") == 0 && cJSON_IsTrue(verbs_member(item, "guarded")))
+        (void)snprintf(ret, 128, "missing, which it expects");
+    if (version && cJSON_IsFalse(verbs_member(item, "fits")))
+        (void)snprintf(ret, 128, "%s, which has %s", from, version);
+    return ret;
+}
+
 /* One row for each thing of a list. */
 static void add_rows(struct table *table, const cJSON *json, const char *list, const char *what,
                      const char *key)
@@ -140,24 +155,21 @@ static void add_rows(struct table *table, const cJSON *json, const char *list, c
     const cJSON *item;
 
     cJSON_ArrayForEach(item, verbs_member(json, list)) {
-        const char *detail = verbs_text(item, "detail"), *from = verbs_text(item, "from");
-        const char *value = verbs_text(item, "value"), *file = verbs_text(item, "file");
-        char name[256], where[256];
+        const char *detail = verbs_text(item, "detail"), *file = verbs_text(item, "file");
+        const char *value = verbs_text(item, "value"), *version = verbs_text(item, "version");
+        char name[256], where[256], from[128];
 
         if (value)
             (void)snprintf(name, sizeof(name), "%s: %s", verbs_text(item, key), value);
         else
             (void)snprintf(name, sizeof(name), "%s", verbs_text(item, key));
-        if (detail && strcmp(name, "Python") == 0)
-            (void)snprintf(name, sizeof(name), "Python %s", detail);
+        if (detail && (strcmp(name, "Python") == 0 || strcmp(name, "Node.js") == 0))
+            (void)snprintf(name, sizeof(name), "%s %s", verbs_text(item, key), detail);
+        if (version)
+            (void)snprintf(name, sizeof(name), "%s %s", verbs_text(item, key), version);
         (void)snprintf(where, sizeof(where), "%s:%.0f", file ? file : "",
                        verbs_number(item, "line"));
-        table_add(table, (const char *const[]){what, name,
-                                               cJSON_IsTrue(verbs_member(item, "guarded")) &&
-                                                       from && strcmp(from, "missing") == 0
-                                                   ? "missing, which it expects"
-                                                   : from,
-                                               where});
+        table_add(table, (const char *const[]){what, name, from_of(item, from), where});
     }
 }
 

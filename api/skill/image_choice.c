@@ -65,6 +65,7 @@ struct candidate {
     bool runs;  /* the language that is asked for */
     bool takes; /* packages, where the skill has some */
     size_t missing;
+    size_t unfit; /* it has, in versions that are not asked for */
 };
 
 static bool is_better(const struct image_list *images, bool in_doubt, const struct candidate *a,
@@ -78,6 +79,8 @@ static bool is_better(const struct image_list *images, bool in_doubt, const stru
         return a->takes;
     if (a->missing != b->missing)
         return a->missing < b->missing;
+    if (a->unfit != b->unfit)
+        return a->unfit < b->unfit;
     /* The usual one is the first: no other takes its place. */
     if ((in_doubt || a->missing > 0) && b->place == 0)
         return false;
@@ -101,34 +104,47 @@ __attribute__((format(printf, 3, 4))) static bool append(char *text, size_t size
     return false;
 }
 
-/* Whether a reason has a thing in it: what is missing, or what not every image has. */
-static bool is_telling(const struct needs *needs, size_t at, bool missing)
+/* What a reason names. */
+enum telling { TELL_HAD, TELL_MISSING, TELL_UNFIT };
+
+/* Whether a reason has a thing in it: of what is there, what not every image has. */
+static bool is_telling(const struct needs *needs, size_t at, enum telling what)
 {
     const struct needs_item *item = &needs->items[at];
 
+    if (what == TELL_UNFIT)
+        return item->unfit;
     /* Who has Python has its library. */
-    return needs_is_needed(item) && (item->from == NEEDS_MISSING) == missing &&
-           (missing || (item->scarce && item->from == NEEDS_IMAGE)) &&
+    return needs_is_needed(item) && (item->from == NEEDS_MISSING) == (what == TELL_MISSING) &&
+           (what == TELL_MISSING || (item->scarce && item->from == NEEDS_IMAGE)) &&
            !needs_is_repeated(needs, at);
 }
 
+/* Which version of a thing a reason names: that of the image, or of Python what is wanted. */
+static const char *version_of(const struct needs_item *item, enum telling what)
+{
+    if (what == TELL_UNFIT)
+        return item->version;
+    return item->kind == NEEDS_LANGUAGE && strcmp(item->name, "Python") == 0 ? item->detail
+                                                                             : NULL;
+}
+
 /* " that has a, b and 3 more" */
-static void append_things(char why[IMAGE_WHY_SIZE], const struct needs *needs, bool missing,
-                          const char *before)
+static void append_things(char why[IMAGE_WHY_SIZE], const struct needs *needs,
+                          enum telling what, const char *before)
 {
     const size_t room = IMAGE_WHY_SIZE - sizeof(" and 1024 more");
     size_t named = 0, more = 0;
 
     for (size_t i = 0; i < needs->len; i++) {
         const struct needs_item *item = &needs->items[i];
-        bool versioned =
-            item->kind == NEEDS_LANGUAGE && strcmp(item->name, "Python") == 0 && item->detail;
+        const char *version = version_of(item, what);
 
-        if (!is_telling(needs, i, missing))
+        if (!is_telling(needs, i, what))
             continue;
         if (more == 0 && named < NAMED_MAX &&
             append(why, room, "%s%s%s%s", named ? ", " : before, names_shown(item->name).text,
-                   versioned ? " " : "", versioned ? names_shown(item->detail).text : ""))
+                   version ? " " : "", version ? names_shown(version).text : ""))
             named++;
         else
             more++;
@@ -141,19 +157,21 @@ static void append_things(char why[IMAGE_WHY_SIZE], const struct needs *needs, b
 static void give_reason(const struct needs *needs, unsigned n, const struct candidate *best,
                         bool in_doubt, bool picky, char ret[IMAGE_WHY_SIZE])
 {
+    const char *takes = picky ? " takes its packages and" : "";
     bool is_usual = in_doubt && best->place == 0;
 
-    if (best->missing > 0)
-        (void)snprintf(ret, IMAGE_WHY_SIZE, "none of %u%s has all", n,
-                       picky ? " takes its packages and" : "");
-    else
+    if (best->missing > 0) {
+        (void)snprintf(ret, IMAGE_WHY_SIZE, "none of %u%s has all", n, takes);
+        append_things(ret, needs, TELL_MISSING, ": this one lacks ");
+    } else if (best->unfit > 0) {
+        (void)snprintf(ret, IMAGE_WHY_SIZE, "none of %u%s has the versions", n, takes);
+        append_things(ret, needs, TELL_UNFIT, ": this one has ");
+    } else {
         (void)snprintf(ret, IMAGE_WHY_SIZE, "%s of %u%s",
                        is_usual ? "the usual one" : "smallest", n,
                        picky && !is_usual ? " that takes its packages" : "");
-    append_things(ret, needs, best->missing > 0,
-                  best->missing > 0 ? ": this one lacks "
-                  : picky           ? " and has "
-                                    : " that has ");
+        append_things(ret, needs, TELL_HAD, picky ? " and has " : " that has ");
+    }
 }
 
 void image_choose(struct needs *needs, const struct image_list *images, image_set_t allowed,
@@ -176,6 +194,7 @@ void image_choose(struct needs *needs, const struct image_list *images, image_se
         if (!is_candidate(images, allowed, i))
             continue;
         one.missing = needs_count_missing(needs, images, i);
+        one.unfit = needs_count_unfit(needs);
         picky = picky || !one.takes;
         if (none || is_better(images, in_doubt, &one, &best))
             best = one;

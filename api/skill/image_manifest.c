@@ -162,17 +162,35 @@ bool image_manifest_runs(const struct image_manifest *manifest, const char *lang
                                        : image_manifest_has(&manifest->programs, lang);
 }
 
+/* A space comes before all that a name may have: those of a name stand where it alone would. */
+static int compare_name(const void *key, const void *item)
+{
+    const char *name = key, *line = *(char *const *)item;
+    const size_t len = strlen(name);
+    const int r = strncmp(name, line, len);
+
+    return r || line[len] == ' ' ? r : -(line[len] != '\0');
+}
+
+/* What a list of "NAME" and "NAME VERSION" has behind a name, "" for nothing; NULL: no such. */
+static const char *find_version(const struct skill_strings *list, const char *name)
+{
+    char *const *found = list->len > 0 ? bsearch(name, list->items, list->len,
+                                                 sizeof(*list->items), compare_name)
+                                       : NULL;
+    const char *version = found ? *found + strlen(name) : NULL;
+
+    return version && *version ? version + 1 : version;
+}
+
 const char *image_manifest_package(const struct image_manifest *manifest, const char *name)
 {
-    size_t len = strlen(name);
+    return find_version(&manifest->packages, name);
+}
 
-    for (size_t i = 0; i < manifest->packages.len; i++) {
-        const char *item = manifest->packages.items[i];
-
-        if (strncmp(item, name, len) == 0 && item[len] == ' ')
-            return item + len + 1;
-    }
-    return NULL;
+const char *image_manifest_node_module(const struct image_manifest *manifest, const char *name)
+{
+    return find_version(&manifest->node_modules, name);
 }
 
 const char *image_manifest_obstacle(const struct image_manifest *image)

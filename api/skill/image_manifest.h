@@ -34,7 +34,7 @@ struct image_manifest {
     struct skill_strings modules;  /* of packages */
     struct skill_strings packages; /* "NAME VERSION", NAME in the form of PEP 503 */
     struct skill_strings programs;
-    struct skill_strings node_modules; /* packages of Node's, also "@SCOPE/NAME" */
+    struct skill_strings node_modules; /* "NAME" or "NAME VERSION" of Node's, "@SCOPE/NAME" */
 };
 
 /*
@@ -63,5 +63,7 @@ bool image_manifest_runs(const struct image_manifest *manifest, const char *lang
 const char *image_manifest_obstacle(const struct image_manifest *image);
 /* The version of a package, its name in the form of PEP 503, or NULL. */
 const char *image_manifest_package(const struct image_manifest *manifest, const char *name);
+/* The version of a package of Node's, "" where it is not listed; NULL: there is no such. */
+const char *image_manifest_node_module(const struct image_manifest *manifest, const char *name);
 
 #endif

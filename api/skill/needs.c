@@ -30,6 +30,7 @@ static void item_finish(struct needs_item *item)
 {
     free(item->name);
     free(item->detail);
+    free(item->wanted);
     free(item->file);
     free(item->elsewhere);
 }
@@ -48,14 +49,22 @@ static int append(struct needs *needs, const struct needs_item *item)
     if (!items)
         return -ENOMEM;
     needs->items = items;
-    added.name = added.detail = added.file = added.elsewhere = NULL;
+    added.name = added.detail = added.wanted = added.file = added.elsewhere = NULL;
     if (copy(item->name, &added.name) < 0 || copy(item->detail, &added.detail) < 0 ||
-        copy(item->file, &added.file) < 0) {
+        copy(item->wanted, &added.wanted) < 0 || copy(item->file, &added.file) < 0) {
         item_finish(&added);
         return -ENOMEM;
     }
     items[needs->len++] = added;
     return 0;
+}
+
+/* One of Python's may be required twice, under other markers. */
+static bool is_same(const struct needs_item *a, const struct needs_item *b)
+{
+    return a->kind == b->kind && strcmp(a->name, b->name) == 0 &&
+           strcmp(a->file, b->file) == 0 &&
+           strcmp(a->wanted ? a->wanted : "", b->wanted ? b->wanted : "") == 0;
 }
 
 int needs_add(struct needs_reader *r, const struct needs_item *item)
@@ -66,8 +75,7 @@ int needs_add(struct needs_reader *r, const struct needs_item *item)
     for (; r->seats[at]; at = (at + 1) % NEEDS_SEATS) {
         struct needs_item *known = &r->needs.items[r->seats[at] - 1];
 
-        if (known->kind != item->kind || strcmp(known->name, item->name) != 0 ||
-            strcmp(known->file, item->file) != 0)
+        if (!is_same(known, item))
             continue;
         if (known->guarded && !item->guarded) {
             known->guarded = false;

@@ -22,6 +22,8 @@
 #define NEEDS_FILE_BYTES_MAX (256u * 1024) /* of one */
 #define NEEDS_BYTES_MAX      (2u * 1024 * 1024)
 #define NEEDS_TEXT_MAX       128u /* of a name or a host */
+#define NEEDS_WANTED_MAX     256u /* of a requirement whose version is compared */
+#define NEEDS_VERSION_SIZE   48u
 
 enum needs_kind {
     NEEDS_MODULE,
@@ -29,7 +31,7 @@ enum needs_kind {
     NEEDS_PACKAGE,     /* a requirement: name, and detail as it asks for a version */
     NEEDS_NODE_MODULE, /* and the same of Node's */
     NEEDS_NODE_PACKAGE,
-    NEEDS_LANGUAGE, /* of a script */
+    NEEDS_LANGUAGE, /* of a script; "Python" and "Node.js" also in a version, the detail */
     NEEDS_FIELD,    /* of SKILL.md: name, and detail its value */
     NEEDS_HOST,
     NEEDS_SECRET, /* name is masked */
@@ -41,6 +43,7 @@ enum needs_from {
     NEEDS_IMAGE,
     NEEDS_OWN, /* the skill's */
     NEEDS_MISSING,
+    NEEDS_NOT_ASKED, /* the requirement's marker leaves this image's Python out */
 };
 
 /* Whether another image has it. */
@@ -56,6 +59,7 @@ struct needs_item {
     enum needs_from from;
     char *name;
     char *detail; /* or NULL */
+    char *wanted; /* a requirement of Python's as it stands, or NULL */
     char *file;
     unsigned line;   /* from 1 */
     bool guarded;    /* the skill expects that it may not be there */
@@ -63,7 +67,10 @@ struct needs_item {
     bool brought;    /* packages of the skill's do, in the images that they go with */
     bool scarce;     /* an image that was looked at does not have it */
     char *elsewhere; /* of a module that is not its own: a file of that name off the path */
-    /* Of what is missing. */
+    /* Which the image has, and whether it is known not to be one that is asked for. */
+    char version[NEEDS_VERSION_SIZE]; /* "": nobody knows */
+    bool unfit;
+    /* Of what is missing or unfit. */
     enum needs_help help;
     char helper[IMAGE_NAME_SIZE]; /* the image that has it */
 };

@@ -55,6 +55,8 @@ int needs_read_script_block(struct needs_reader *r, const char *file, const char
                             size_t len);
 /* What a package.json depends on, and what it calls its own. */
 int needs_read_package(struct needs_reader *r, const char *file, const char *text, size_t len);
+/* That Node is wanted in a version of a range, as of semver.h. */
+int needs_add_node(struct needs_reader *r, const char *file, unsigned line, const char *range);
 /* What a script of JavaScript imports, as of imports_walk(). */
 int needs_add_import(struct needs_reader *r, const struct imports_use *use);
 /* Hosts in URLs, and what looks like a secret. */
@@ -70,6 +72,17 @@ unsigned needs_python_at_least(const char *version);
 /* Where a thing is from in an image. */
 enum needs_from needs_from_in(const struct image_manifest *image,
                               const struct needs_item *item);
+/* Whether an image's Python is one that a requirement is for, by its marker. */
+bool needs_applies(const struct image_manifest *image, const struct needs_item *item);
+/*
+ * Which version an image has of a package or of Node, "" where nobody knows; and whether it is
+ * one that is asked for: 1 or 0, or -EINVAL where that cannot be known.
+ */
+int needs_compare_version(const struct image_manifest *image, const struct needs_item *item,
+                          char ret_version[NEEDS_VERSION_SIZE]);
+/* Of those that the image has, in versions that are not asked for: after needs_count_missing.
+ */
+size_t needs_count_unfit(const struct needs *needs);
 /* Whether the skill cannot do without a thing that images differ in. */
 bool needs_is_needed(const struct needs_item *item);
 /* Whether there is any such thing. */

@@ -55,6 +55,8 @@ static enum needs_from package_from(const struct image_manifest *image,
 
     if (item->own)
         return NEEDS_OWN;
+    if (!needs_applies(image, item))
+        return NEEDS_NOT_ASKED;
     if (image_manifest_package(image, item->name))
         return NEEDS_IMAGE;
     needs_module_name(item->name, module);
@@ -68,11 +70,13 @@ static enum needs_from node_from(const struct image_manifest *image,
 {
     if (item->own)
         return NEEDS_OWN;
-    return image_manifest_has(&image->node_modules, item->name) ? NEEDS_IMAGE : NEEDS_MISSING;
+    return image_manifest_node_module(image, item->name) ? NEEDS_IMAGE : NEEDS_MISSING;
 }
 
 static bool has_language(const struct image_manifest *image, const struct needs_item *item)
 {
+    if (strcmp(item->name, "Node.js") == 0)
+        return has_program(image, "node");
     if (strcmp(item->name, "Python") != 0)
         return has_program(image, item->detail);
     return image->python_minor > 0 &&
@@ -115,9 +119,15 @@ enum needs_from needs_from_in(const struct image_manifest *image, const struct n
     return has ? NEEDS_IMAGE : item->own ? NEEDS_OWN : NEEDS_MISSING;
 }
 
+/* That there is a Node is another thing's need: its version is compared. */
+static bool is_version_alone(const struct needs_item *item)
+{
+    return item->kind == NEEDS_LANGUAGE && strcmp(item->name, "Node.js") == 0;
+}
+
 bool needs_is_needed(const struct needs_item *item)
 {
-    return item->kind < NEEDS_HOST && !item->guarded &&
+    return item->kind < NEEDS_HOST && !item->guarded && !is_version_alone(item) &&
            (item->kind != NEEDS_FIELD || strcmp(item->name, "lang") == 0);
 }
 
@@ -162,6 +172,13 @@ bool needs_is_repeated(const struct needs *needs, size_t at)
            is_imported(needs, item);
 }
 
+static void look_at_version(struct needs_item *item, const struct image_manifest *image)
+{
+    item->version[0] = '\0';
+    item->unfit = item->from == NEEDS_IMAGE && !item->guarded &&
+                  needs_compare_version(image, item, item->version) == 0;
+}
+
 size_t needs_count_missing(struct needs *needs, const struct image_list *images, unsigned place)
 {
     bool go = image_set_has(needs->go, place);
@@ -174,6 +191,7 @@ size_t needs_count_missing(struct needs *needs, const struct image_list *images,
         /* What is brought comes before the image's own, behind the standard library. */
         if (item->brought && go && item->from != NEEDS_STANDARD)
             item->from = NEEDS_OWN;
+        look_at_version(item, &images->list[place].manifest);
         if (!needs_is_needed(item) ||
             (item->from != NEEDS_MISSING && item->from != NEEDS_UNKNOWN))
             continue;
@@ -193,14 +211,23 @@ static enum needs_help help_of(const struct image_list *images, image_set_t allo
     return image_set_has(allowed, place) ? NEEDS_HELP_HERE : NEEDS_HELP_FORBIDDEN;
 }
 
+/* Of what is there in another version only one that is known to fit helps. */
+static bool has_it(const struct image_manifest *image, const struct needs_item *item)
+{
+    const enum needs_from from = needs_from_in(image, item);
+    char version[NEEDS_VERSION_SIZE];
+
+    return item->unfit ? from == NEEDS_IMAGE && needs_compare_version(image, item, version) > 0
+                       : from == NEEDS_IMAGE || from == NEEDS_STANDARD;
+}
+
 void needs_find_help(struct needs_item *item, const struct image_list *images,
                      image_set_t allowed)
 {
     for (unsigned i = 0; i < images->n; i++) {
-        enum needs_from from = needs_from_in(&images->list[i].manifest, item);
         enum needs_help help = help_of(images, allowed, i);
 
-        if ((from != NEEDS_IMAGE && from != NEEDS_STANDARD) ||
+        if (!has_it(&images->list[i].manifest, item) ||
             (item->help != NEEDS_NO_HELP && item->help <= help))
             continue;
         item->help = help;
@@ -285,7 +312,7 @@ void needs_look(struct needs *needs, const struct image_list *images, image_set_
 
         if (item->kind == NEEDS_FIELD && strcmp(item->name, "image") == 0)
             look_at_image(item, images, allowed);
-        else if (item->from == NEEDS_MISSING)
+        else if (item->from == NEEDS_MISSING || item->unfit)
             needs_find_help(item, images, allowed);
     }
     find_away(needs, images);

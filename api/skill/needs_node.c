@@ -71,16 +71,34 @@ static unsigned line_of(struct place *place, const char *text)
     return place->line;
 }
 
+/* Whether the skill has a package installed, where a package.json of its own is. */
+static bool is_installed(const struct needs_reader *r, const char *name)
+{
+    static const char *const folders[] = {"node_modules/", "scripts/node_modules/"};
+    const size_t len = strlen(name);
+
+    for (size_t i = 0; i < r->archive->n_entries; i++)
+        for (size_t j = 0; j < sizeof(folders) / sizeof(folders[0]); j++) {
+            const char *path = r->archive->entries[i].path;
+            const size_t n = strlen(folders[j]);
+
+            if (strncmp(path, folders[j], n) == 0 && strncmp(path + n, name, len) == 0 &&
+                (!path[n + len] || path[n + len] == '/'))
+                return true;
+        }
+    return false;
+}
+
 static int add_dependency(struct needs_reader *r, struct place *place,
                           const struct json_member *member, bool optional)
 {
     char name[NEEDS_TEXT_MAX + 1], package[IMPORTS_NAME_MAX + 1];
     _cleanup_free_ char *version = json_strdup(member->value, NEEDS_TEXT_MAX / 2);
-    const struct needs_item item = {.kind = NEEDS_NODE_PACKAGE,
-                                    .name = name,
-                                    .detail = version,
-                                    .file = (char *)(uintptr_t)place->file,
-                                    .line = line_of(place, member->key.data)};
+    struct needs_item item = {.kind = NEEDS_NODE_PACKAGE,
+                              .name = name,
+                              .detail = version,
+                              .file = (char *)(uintptr_t)place->file,
+                              .line = line_of(place, member->key.data)};
     int n = snprintf(name, sizeof(name), "%.*s", (int)member->key.len, member->key.data);
 
     /* What it says of types only a compiler reads. */
@@ -91,7 +109,28 @@ static int add_dependency(struct needs_reader *r, struct place *place,
         return -E2BIG;
     if (optional && skill_strings_insert(&r->optional, name, NEEDS_ITEMS_MAX) < 0)
         return -ENOMEM;
+    item.own = is_installed(r, name);
     return needs_add(r, &item);
+}
+
+int needs_add_node(struct needs_reader *r, const char *file, unsigned line, const char *range)
+{
+    return needs_add(r, &(struct needs_item){.kind = NEEDS_LANGUAGE,
+                                             .name = (char *)(uintptr_t) "Node.js",
+                                             .detail = (char *)(uintptr_t)range,
+                                             .file = (char *)(uintptr_t)file,
+                                             .line = line});
+}
+
+/* `engines`, of which a skill meets one. */
+static int add_engine(struct needs_reader *r, struct place place, struct json_slice object)
+{
+    _cleanup_free_ char *range = json_strdup_member(object, "node", NEEDS_TEXT_MAX);
+    struct json_slice value;
+
+    return range && json_find(object, "node", &value)
+               ? needs_add_node(r, place.file, line_of(&place, value.data), range)
+               : 0;
 }
 
 static int add_dependencies(struct needs_reader *r, struct place place,
@@ -127,6 +166,8 @@ int needs_read_package(struct needs_reader *r, const char *file, const char *tex
     if (name)
         result =
             insert_package(&r->packages, file, (size_t)(needs_base_name(file) - file), name);
+    if (result == 0 && is_in_place(file) && json_find(all, "engines", &object))
+        result = add_engine(r, place, object);
     if (result == 0 && is_in_place(file) && json_find(all, "dependencies", &object))
         result = add_dependencies(r, place, object, false);
     if (result == 0 && is_in_place(file) && json_find(all, "optionalDependencies", &object))

@@ -12,11 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const froms[] = {[NEEDS_UNKNOWN] = "unknown",
-                                    [NEEDS_STANDARD] = "standard library",
-                                    [NEEDS_IMAGE] = "image",
-                                    [NEEDS_OWN] = "skill",
-                                    [NEEDS_MISSING] = "missing"};
+static const char *const froms[] = {
+    [NEEDS_UNKNOWN] = "unknown", [NEEDS_STANDARD] = "standard library",
+    [NEEDS_IMAGE] = "image",     [NEEDS_OWN] = "skill",
+    [NEEDS_MISSING] = "missing", [NEEDS_NOT_ASKED] = "not asked for"};
 
 struct remedy {
     const char *names; /* between spaces */
@@ -202,6 +201,25 @@ static int warn_of_language(const struct needs *needs, const struct needs_item *
                                               : "write it in Python, bash or JavaScript");
 }
 
+/* What the image has in a version that is not asked for. */
+static int warn_of_version(const struct needs *needs, const struct needs_item *item,
+                           struct skill_strings *warnings)
+{
+    const char *remedy = item->kind == NEEDS_PACKAGE
+                             ? "put a wheel of it into wheels/, or ask for what the image has"
+                         : item->kind == NEEDS_NODE_PACKAGE
+                             ? "put it into node_modules, or ask for what the image has"
+                             : "keep to what that knows";
+    char help[HELP_SIZE];
+
+    (void)help_text(item, help);
+    return skill_warn(warnings,
+                      "%s line %u: it asks for %s %s, and the image %s has %s: %s%s%s",
+                      names_shown(item->file).text, item->line, names_shown(item->name).text,
+                      names_shown(item->detail ? item->detail : "").text, needs->image,
+                      names_shown(item->version).text, remedy, help[0] ? "; " : "", help);
+}
+
 static int warn_of_field(const struct needs *needs, const struct needs_item *item,
                          struct skill_strings *warnings)
 {
@@ -230,6 +248,8 @@ static int warn_of_field(const struct needs *needs, const struct needs_item *ite
 static int warn(const struct needs *needs, const struct needs_item *item,
                 struct skill_strings *warnings)
 {
+    if (item->unfit)
+        return warn_of_version(needs, item, warnings);
     switch (item->kind) {
     case NEEDS_MODULE:
         return warn_of_module(needs, item, warnings);
@@ -255,8 +275,18 @@ static bool is_implied(const struct needs *needs, const struct needs_item *item)
 {
     enum needs_kind kind = kind_of(item);
 
+    if (kind == NEEDS_LANGUAGE && strcmp(item->name, "Node.js") == 0)
+        return !needs->has_node;
     return (kind == NEEDS_MODULE || kind == NEEDS_PACKAGE) &&
            !(item->kind == kind ? needs->has_python : needs->has_node);
+}
+
+static bool is_warned_of(const struct needs *needs, size_t at)
+{
+    const struct needs_item *item = &needs->items[at];
+
+    return item->unfit || (item->from == NEEDS_MISSING && !item->guarded &&
+                           !is_implied(needs, item) && !needs_is_repeated(needs, at));
 }
 
 int needs_warn(const struct needs *needs, struct skill_strings *warnings)
@@ -265,13 +295,10 @@ int needs_warn(const struct needs *needs, struct skill_strings *warnings)
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < needs->len; i++) {
-        const struct needs_item *item = &needs->items[i];
-
-        if (item->from != NEEDS_MISSING || item->guarded || is_implied(needs, item) ||
-            needs_is_repeated(needs, i))
+        if (!is_warned_of(needs, i))
             continue;
         if (n++ < NEEDS_WARNINGS_MAX)
-            r = warn(needs, item, warnings);
+            r = warn(needs, &needs->items[i], warnings);
     }
     if (r == 0 && n > NEEDS_WARNINGS_MAX)
         r = skill_warn(warnings, "%zu more things are missing: skillvm skill inspect",
@@ -296,6 +323,10 @@ static void write_item(const struct needs_item *item, struct json_writer *w)
         json_write_string(w, kind == NEEDS_FIELD ? "value" : "detail", item->detail);
     if (kind < NEEDS_HOST)
         json_write_string(w, "from", froms[item->from]);
+    if (kind == NEEDS_PACKAGE || kind == NEEDS_LANGUAGE) {
+        json_write_string(w, "image_version", item->version[0] ? item->version : NULL);
+        json_write_bool(w, "fits", item->from != NEEDS_MISSING && !item->unfit);
+    }
     json_write_string(w, "file", item->file);
     json_write_number(w, "line", item->line);
     if (kind == NEEDS_MODULE || kind == NEEDS_PROGRAM)

@@ -112,6 +112,8 @@ static int add_requirement(const struct requiring *in, const struct requirements
     (void)snprintf(detail, sizeof(detail), "%.*s", (int)rest.len, rest.text);
     item.detail = detail[0] ? detail : NULL;
     item.own = is_own(r, name);
+    if (line->kind == REQUIREMENTS_NAMED && strlen(line->text) <= NEEDS_WANTED_MAX)
+        item.wanted = line->text;
     return needs_add(r, &item);
 }
 
@@ -346,8 +348,8 @@ static int add_field(struct needs_reader *r, const char *field, const char *valu
                                              .line = line_of(r, field)});
 }
 
-/* The programs and versions that a sentence of compatibility names. */
-static int read_compatibility(struct needs_reader *r, const char *text)
+/* The program that a word of compatibility stands for, or NULL. */
+static const char *program_of(struct text_span word)
 {
     static const struct {
         const char *word, *program;
@@ -372,37 +374,66 @@ static int read_compatibility(struct needs_reader *r, const char *text)
         {"java", "java"},
         {"chrome", "chrome"},
     };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (word.len == strlen(known[i].word) &&
+            strncasecmp(word.text, known[i].word, word.len) == 0)
+            return known[i].program;
+    return NULL;
+}
+
+/* The version behind a language's name: "Python 3.11", "Node.js (>= 18)". */
+static int read_version(struct needs_reader *r, unsigned line, struct text_span word,
+                        const char *rest)
+{
+    const char *program = program_of(word), *version = rest + strspn(rest, " (>=v");
+    size_t n = strspn(version, "0123456789.");
+    char range[32];
+
+    while (n > 0 && version[n - 1] == '.')
+        n--;
+    if (n == 0 || n > 16)
+        return 0;
+    if (word.len == 6 && strncasecmp(word.text, "python", 6) == 0 &&
+        strncmp(version, "3.", 2) == 0)
+        return add_python(r, "SKILL.md", line, (struct text_span){version, n});
+    if (!program || strcmp(program, "node") != 0)
+        return 0;
+    (void)snprintf(range, sizeof(range), ">=%.*s", (int)n, version);
+    return needs_add_node(r, "SKILL.md", line, range);
+}
+
+static int add_program_of(struct needs_reader *r, unsigned line, struct text_span word)
+{
+    const char *program = program_of(word);
+
+    if (!program)
+        return 0;
+    return needs_add(r, &(struct needs_item){.kind = NEEDS_PROGRAM,
+                                             .name = (char *)(uintptr_t)program,
+                                             .file = (char *)(uintptr_t) "SKILL.md",
+                                             .line = line,
+                                             .own = needs_has_file(r, program)});
+}
+
+/* The programs and versions that a sentence of compatibility names. */
+static int read_compatibility(struct needs_reader *r, const char *text)
+{
     unsigned line = line_of(r, "compatibility");
-    int result = 0;
 
-    for (const char *at = text; result == 0 && *at;) {
-        size_t len = 0;
-        struct text_span word;
+    for (const char *at = text; *at;) {
+        struct text_span word = {at, 0};
 
-        while (is_name_byte(at[len]))
-            len++;
-        word = (struct text_span){at, len};
+        while (is_name_byte(*at))
+            at++;
+        word.len = (size_t)(at - word.text);
         while (word.len > 0 && word.text[word.len - 1] == '.')
             word.len--;
-        for (size_t i = 0; result == 0 && i < sizeof(known) / sizeof(known[0]); i++)
-            if (word.len == strlen(known[i].word) &&
-                strncasecmp(word.text, known[i].word, word.len) == 0)
-                result = needs_add(
-                    r, &(struct needs_item){.kind = NEEDS_PROGRAM,
-                                            .name = (char *)(uintptr_t)known[i].program,
-                                            .file = (char *)(uintptr_t) "SKILL.md",
-                                            .line = line,
-                                            .own = needs_has_file(r, known[i].program)});
-        at += len;
-        if (result == 0 && word.len == 6 && strncasecmp(word.text, "python", 6) == 0 &&
-            strncmp(at + strspn(at, " >="), "3.", 2) == 0) {
-            at += strspn(at, " >=");
-            result = add_python(r, "SKILL.md", line,
-                                (struct text_span){at, strspn(at, "0123456789.")});
-        }
+        if (add_program_of(r, line, word) < 0 || read_version(r, line, word, at) < 0)
+            return -ENOMEM;
         at += *at && !is_name_byte(*at) ? 1 : 0;
     }
-    return result;
+    return 0;
 }
 
 int needs_read_fields(struct needs_reader *r)

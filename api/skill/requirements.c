@@ -9,9 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define BLANK       " \t\r\f\v"
-#define BLOCK_BEGIN "# /// script"
-#define BLOCK_END   "# ///"
+#define BLANK     " \t\r\f\v"
+#define BLOCK_END "# ///"
 
 static bool is(struct text_span span, const char *text)
 {
@@ -219,7 +218,7 @@ static bool take_block(struct text_span text, struct buf *out, unsigned *ret_lin
     bool is_found = false;
 
     for (*ret_line = 1; !is_found && text_take_line(&text, &line); ++*ret_line)
-        is_found = is(text_trim(line, BLANK), BLOCK_BEGIN);
+        is_found = is(text_trim(line, BLANK), REQUIREMENTS_BLOCK_BEGIN);
     while (text_take_line(&text, &line)) {
         if (is(text_trim(line, BLANK), BLOCK_END))
             return true;

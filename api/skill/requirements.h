@@ -11,6 +11,9 @@
 
 #include <stddef.h>
 
+/* The line that begins a script's block. */
+#define REQUIREMENTS_BLOCK_BEGIN "# /// script"
+
 enum requirements_kind {
     REQUIREMENTS_NAMED,  /* "requests>=2; marker" */
     REQUIREMENTS_PLACE,  /* the same by a file or an address: "NAME @ URL", "./x.whl" */

@@ -22,9 +22,9 @@ static int start(void **state)
 
     *state = h;
     harness_init(h, "boot", "restore");
-    harness_write(
-        h, "python.manifest",
-        "language python 3.11\nprogram bash\nprogram sh\nstandard json\nmodule yaml\n");
+    harness_write(h, "python.manifest",
+                  "language python 3.11\nprogram bash\nprogram sh\nstandard json\nmodule yaml\n"
+                  "package pyyaml 6.0\n");
     harness_start(h, NULL);
     harness_wait_ready(h);
     return 0;
@@ -87,6 +87,27 @@ static void push_and_validate_warn(void **state)
     free(tar);
 }
 
+/* Of what the image has in another version: at a push, and in the answer of a run. */
+static void a_version_that_is_not_there_is_told(void **state)
+{
+    static const char md[] = "---\nname: newer\ndescription: A skill of a test.\n---\n";
+    static const char told[] =
+        "requirements.txt line 2: it asks for pyyaml >=7, and the image python has 6.0: put a "
+        "wheel of it into wheels/, or ask for what the image has\"";
+    const struct harness_file files[] = {{"SKILL.md", md},
+                                         {"main.py", "import yaml\n"},
+                                         {"requirements.txt", "# tables\nPyYAML>=7\n"},
+                                         {NULL, NULL}};
+    static const char code[] = "{\"code\":\"# /// script\\n# dependencies = "
+                               "['pyyaml~=5.4']\\n# ///\\nimport yaml\\n\","
+                               "\"lang\":\"python\"}";
+
+    expect(harness_push_files(*state, files), 201, told);
+    expect(harness_get(*state, "/v1/skills/newer/latest/inspect"), 200, told);
+    expect(harness_run(*state, code), 200,
+           "line 2: it asks for pyyaml ~=5.4, and the image python has 6.0: put a wheel");
+}
+
 /* Where no image that may be taken has Node, what to do is said. */
 static void a_language_without_an_image_is_refused(void **state)
 {
@@ -109,7 +130,8 @@ static void inspection_tells_where_things_are_from(void **state)
            "\"guarded\":false},"
            "{\"module\":\"gone\",\"from\":\"missing\",\"file\":\"main.py\",\"line\":1,"
            "\"guarded\":false}],\"programs\":[],\"requirements\":[],\"languages\":[{\"name\":"
-           "\"Python\",\"detail\":null,\"from\":\"image\",\"file\":\"main.py\",\"line\":1}],"
+           "\"Python\",\"detail\":null,\"from\":\"image\",\"image_version\":null,"
+           "\"fits\":true,\"file\":\"main.py\",\"line\":1}],"
            "\"fields\":[],\"hosts\":[],\"secrets\":[],\"warnings\":[\"main.py line 1: ");
     expect(harness_get(*state, "/v1/skills/seen/2/inspect"), 404, "has no version 2");
     expect(harness_get(*state, "/v1/skills/unseen/1/inspect"), 404, "no skill named unseen");
@@ -163,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(push_and_validate_warn),
+        cmocka_unit_test(a_version_that_is_not_there_is_told),
         cmocka_unit_test(a_language_without_an_image_is_refused),
         cmocka_unit_test(a_skill_in_javascript_gets_its_image),
         cmocka_unit_test(inspection_tells_where_things_are_from),

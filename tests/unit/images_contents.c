@@ -302,6 +302,56 @@ static void node_is_told(void **state)
     expect(f, of_package, false);
 }
 
+/* A module is there whatever its package.json says; a version is one word of it, or none. */
+static void modules_of_node_have_versions(void **state)
+{
+    static const char *const listed[] = {"node marked 4.2.3", "node @kit/core 1.0.0-rc.1",
+                                         "node alone",        "node broken",
+                                         "node forged",       "node long",
+                                         "node number",       NULL};
+    char text[160];
+    struct fixture *f = *state;
+
+    file("usr/bin/node", 0755, "");
+    file("usr/share/nodejs/marked/package.json", 0644,
+         "{\"name\": \"x\", \"dependencies\": {\"version\": \"9\"}, \"version\": \"4.2.3\"}");
+    file("usr/share/nodejs/@kit/core/package.json", 0644, "{\"version\": \"1.0.0-rc.1\"}");
+    file("usr/share/nodejs/alone.js", 0644, "");
+    file("usr/share/nodejs/broken/package.json", 0644, "{\"version\": \"4.2.3\"");
+    file("usr/share/nodejs/forged/package.json", 0644, "{\"version\": \"1\\nprogram forged\"}");
+    file("usr/share/nodejs/number/package.json", 0644, "{\"version\": 4}");
+    snprintf(text, sizeof(text), "{\"version\": \"%0100d\"}", 1);
+    file("usr/share/nodejs/long/package.json", 0644, text);
+    read_contents(f);
+    expect(f, listed, true);
+    assert_null(strstr(f->text, "program forged"));
+}
+
+/* One that was built without being told is what its package is, if that says it plainly. */
+static void a_version_that_was_not_told_is_the_package_s(void **state)
+{
+    static const char *const listed[] = {"package kiwisolver 1.4.4", "package mpmath 0.0.0",
+                                         "package other 0.0.0", "package told 2.0", NULL};
+    static const char *const names[] = {"kiwisolver", "mpmath", "other", "told"};
+    struct fixture *f = *state;
+    char path[128], text[64];
+
+    file("usr/bin/python3.11", 0755, "");
+    assert_int_equal(symlink("python3.11", "usr/bin/python3"), 0);
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "usr/lib/python3/dist-packages/%s-0.dist-info/METADATA",
+                 names[i]);
+        snprintf(text, sizeof(text), "Name: %s\nVersion: %s\n\n", names[i],
+                 i == 3 ? "2.0" : "0.0.0");
+        file(path, 0644, text);
+    }
+    assert_true(fputs("python3-kiwisolver_1%3a1.4.4+dfsg-1+b1_amd64.deb\n"
+                      "python3-mpmath_1.3.0~rc1-1_all.deb\npython3-told_3.0-1_all.deb\n",
+                      f->packages) >= 0);
+    read_contents(f);
+    expect(f, listed, true);
+}
+
 #define CONTENTS_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -313,6 +363,8 @@ int main(void)
         CONTENTS_TEST(nothing_is_read_outside),
         CONTENTS_TEST(names_that_are_no_words_are_left_out),
         CONTENTS_TEST(node_is_told),
+        CONTENTS_TEST(modules_of_node_have_versions),
+        CONTENTS_TEST(a_version_that_was_not_told_is_the_package_s),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

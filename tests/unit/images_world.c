@@ -36,10 +36,12 @@
            "program convert\nprogram dot\nprogram ffmpeg\nprogram neato\nprogram pandoc\n"     \
            "program pdftotext\nprogram tesseract\n"
 #define NODE                                                                                   \
-    "language node 18\nnode @kit/core\nnode ajv\nnode js-yaml\nnode lodash\nnode "             \
-    "yaml\n" WITH_NODE
+    "language node 18.20.4\nnode @kit/core 1.2.0\nnode ajv\nnode js-yaml 4.1.0\n"              \
+    "node lodash 4.17.21\nnode yaml 2.0.0-9\n" WITH_NODE
 #define WITH_NODE "program node\nprogram npm\nprogram npx\n" SHELL
-#define WEB       "language node 18\nnode docx\nnode lodash\nnode pptxgenjs\nnode sharp\n" WITH_NODE
+#define WEB                                                                                    \
+    "language node 20.11.1\nnode docx 8.2.0\nnode lodash 4.17.21\nnode pptxgenjs\n"            \
+    "node sharp\n" WITH_NODE
 #define OFFICE                                                                                 \
     PYTHON "module PIL\nmodule com\nmodule docx\nmodule openpyxl\nmodule pptx\nmodule uno\n"   \
            "package openpyxl 3.0.9\npackage pillow 9.4.0\npackage python-docx 0.8.11\n"        \

@@ -373,11 +373,23 @@ static void test_json(void **state)
                     "KEY = \"sk-live-0123456789abcdefghij\"\npassword = 'hunter2hunter2'\n"
                     "token = '<your-token-1>'\nos.system('git pull')\n"},
         {.path = "own.py", .content = ""},
+        {.path = "requirements.txt",
+         .content = "pyyaml>=7\nrequests\npywin32; sys_platform == 'win32'\ncsv>=2\n"},
     };
     struct needs needs = {0};
 
     (void)state;
-    look(files, 2, &manifest, &needs);
+    look(files, 3, &manifest, &needs);
+    check_json(
+        &needs,
+        "\"requirements\":[{\"package\":\"pyyaml\",\"version\":\">=7\",\"from\":\"image\","
+        "\"image_version\":\"6.0\",\"fits\":false,\"file\":\"requirements.txt\",\"line\":1},"
+        "{\"package\":\"requests\",\"version\":null,\"from\":\"image\","
+        "\"image_version\":\"2.28.1\",\"fits\":true,");
+    check_json(&needs, "{\"package\":\"pywin32\",\"version\":null,\"from\":\"not asked for\"");
+    check_json(&needs,
+               "requirements.txt line 1: it asks for pyyaml >=7, and the image python "
+               "has 6.0: put a wheel of it into wheels/, or ask for what the image has");
     check_json(&needs, "\"image\":\"python\"");
     check_json(&needs,
                "\"imports\":[{\"module\":\"json\",\"from\":\"standard library\",\"file\":"
@@ -441,6 +453,17 @@ static void test_manifests(void **state)
     put_manifest("later kind\nmodule a\n");
     assert_int_equal(image_manifest_read(folder, "python", &other, NULL), 0);
     assert_true(image_manifest_has(&other.modules, "a"));
+    image_manifest_finish(&other);
+    /* Of Node's the version may be there, and a name that another one begins with. */
+    put_manifest("node a\nnode a-b 1.0\nnode a.b 3.0\nnode @s/a 2.0.0\nnode ab\n");
+    assert_int_equal(image_manifest_read(folder, "python", &other, NULL), 0);
+    assert_string_equal(image_manifest_node_module(&other, "a"), "");
+    assert_string_equal(image_manifest_node_module(&other, "a-b"), "1.0");
+    assert_string_equal(image_manifest_node_module(&other, "a.b"), "3.0");
+    assert_string_equal(image_manifest_node_module(&other, "@s/a"), "2.0.0");
+    assert_string_equal(image_manifest_node_module(&other, "ab"), "");
+    assert_null(image_manifest_node_module(&other, "a-"));
+    assert_null(image_manifest_node_module(&other, "@s"));
     image_manifest_finish(&other);
 }
 

@@ -9,6 +9,7 @@
 #include "api/skill/code.h"
 #include "api/skill/entry.h"
 #include "api/skill/needs.h"
+#include "api/skill/requirements.h"
 #include "api/wheels/packages.h"
 #include "base/fd.h"
 #include "base/utf8.h"
@@ -250,8 +251,33 @@ bool intake_archive(struct daemon *d, struct http_request *request, struct spool
                             err.code ? err.message : strerror(EINVAL));
 }
 
-bool intake_code(struct http_request *request, const struct request *q, int tar_fd,
-                 struct skill_archive *ret_archive, struct skill *ret_skill,
+/* What a script asks for in a block of PEP 723: one without it finds out when it runs. */
+static int look_at_code(struct daemon *d, const char *tenant, const struct request *q,
+                        int tar_fd, const struct skill_archive *archive, struct skill *skill,
+                        struct err *err)
+{
+    _cleanup_turn_ struct turn turn = {0};
+    _cleanup_needs_ struct needs needs = {0};
+    struct image_choice choice;
+    int r;
+
+    if (!strstr(q->code, REQUIREMENTS_BLOCK_BEGIN))
+        return 0;
+    r = turn_take(&turn, d, tenant, err);
+    if (r < 0)
+        return r;
+    r = needs_read(tar_fd, archive, skill, &needs, err);
+    if (r < 0)
+        return r;
+    r = chooser_look(d, tenant, skill, archive, &CHOOSER_NO_PACKAGES, q->image, &needs, &choice,
+                     err);
+    if (r < 0)
+        return r;
+    return needs_warn(&needs, &skill->warnings) < 0 ? err_no_memory(err) : 0;
+}
+
+bool intake_code(struct daemon *d, struct http_request *request, const struct request *q,
+                 int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
                  struct http_reply *reply)
 {
     size_t len = strlen(q->code);
@@ -263,7 +289,10 @@ bool intake_code(struct http_request *request, const struct request *q, int tar_
         return false;
     r = code_make_skill(q->code_lang, q->code, len, tar_fd, ret_archive, ret_skill, &err);
     /* It was checked before: whatever is wrong now is ours. */
-    return r == 0 || failure_reply(reply, r == -ENOMEM ? r : -EIO, &err);
+    if (r < 0)
+        return failure_reply(reply, r == -ENOMEM ? r : -EIO, &err);
+    r = look_at_code(d, request->caller.tenant, q, tar_fd, ret_archive, ret_skill, &err);
+    return r == 0 || failure_reply(reply, r, &err);
 }
 
 /* How much of the body of SKILL.md fits an environment variable. */

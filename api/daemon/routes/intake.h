@@ -43,10 +43,11 @@ bool intake_archive(struct daemon *d, struct http_request *request, struct spool
 
 /*
  * Makes the skill of a request that brings code, and writes its canonical tar to tar_fd. What
- * it takes is held for the request until that is over. As above.
+ * it takes is held for the request until that is over. What a block of PEP 723 asks for and
+ * the image does not have becomes its warnings. As above.
  */
-bool intake_code(struct http_request *request, const struct request *q, int tar_fd,
-                 struct skill_archive *ret_archive, struct skill *ret_skill,
+bool intake_code(struct daemon *d, struct http_request *request, const struct request *q,
+                 int tar_fd, struct skill_archive *ret_archive, struct skill *ret_skill,
                  struct http_reply *reply);
 
 /* What a request runs of a skill. 0 with *ret the caller's to finish; -EINVAL; -ENOMEM. */

@@ -120,8 +120,12 @@ static bool load_inline(struct creation *c, struct http_request *http, struct sp
 /* Code: a skill of its own without a name, of which nothing but its digest is told. */
 static bool load_code(struct creation *c, struct http_request *http, struct http_reply *reply)
 {
+    struct err err = {0};
+
     return begin_tar(c, reply) &&
-           intake_code(http, &c->request, c->e->job.skill.fd, &c->archive, &c->skill, reply) &&
+           intake_code(c->daemon, http, &c->request, c->e->job.skill.fd, &c->archive, &c->skill,
+                       reply) &&
+           step(reply, skill_strings_append(&c->e->warnings, &c->skill.warnings), &err) &&
            set_skill(c->e, "", "", c->archive.digest, reply);
 }
 

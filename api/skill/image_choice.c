@@ -107,13 +107,25 @@ __attribute__((format(printf, 3, 4))) static bool append(char *text, size_t size
 /* What a reason names. */
 enum telling { TELL_HAD, TELL_MISSING, TELL_UNFIT };
 
+/* Two that ask for a thing have it named once. */
+static bool is_named_before(const struct needs *needs, size_t at)
+{
+    const struct needs_item *item = &needs->items[at];
+
+    for (size_t i = 0; i < at; i++)
+        if (needs->items[i].unfit && needs->items[i].kind == item->kind &&
+            strcmp(needs->items[i].name, item->name) == 0)
+            return true;
+    return false;
+}
+
 /* Whether a reason has a thing in it: of what is there, what not every image has. */
 static bool is_telling(const struct needs *needs, size_t at, enum telling what)
 {
     const struct needs_item *item = &needs->items[at];
 
     if (what == TELL_UNFIT)
-        return item->unfit;
+        return item->unfit && !is_named_before(needs, at);
     /* Who has Python has its library. */
     return needs_is_needed(item) && (item->from == NEEDS_MISSING) == (what == TELL_MISSING) &&
            (what == TELL_MISSING || (item->scarce && item->from == NEEDS_IMAGE)) &&

@@ -28,25 +28,22 @@
     "program jq\nprogram ls\nprogram mkdir\nprogram sed\nprogram nohup\n"                      \
     "program sh\nprogram timeout\nprogram which\nprogram xargs\n"
 #define DATA                                                                                   \
-    PYTHON "module PIL\nmodule cv2\nmodule docx\nmodule lxml\nmodule matplotlib\n"             \
-           "module numpy\nmodule openpyxl\nmodule pandas\nmodule scipy\nmodule sklearn\n"      \
+    PYTHON "module PIL\nmodule docx\nmodule lxml\nmodule matplotlib\nmodule numpy\n"           \
+           "module openpyxl\nmodule pandas\nmodule pdfminer\nmodule reportlab\n"               \
+           "module scipy\nmodule seaborn\n"                                                    \
            "package lxml 4.9.2\npackage matplotlib 3.6.3\npackage numpy 1.24.2\n"              \
            "package openpyxl 3.0.9\npackage pandas 1.5.3\npackage pillow 9.4.0\n"              \
-           "package python-docx 0.8.11\npackage scikit-learn 1.2\npackage scipy 1.10.1\n"      \
-           "program convert\nprogram dot\nprogram ffmpeg\nprogram neato\nprogram pandoc\n"     \
-           "program pdftotext\nprogram tesseract\n"
+           "package python-docx 0.8.11\npackage scipy 1.10.1\npackage seaborn 0.12.2\n"        \
+           "program convert\nprogram dot\nprogram ffmpeg\nprogram identify\n"                  \
+           "program pandoc\nprogram pdftotext\nprogram tesseract\n"
 #define NODE                                                                                   \
-    "language node 18.20.4\nnode @kit/core 1.2.0\nnode ajv\nnode js-yaml 4.1.0\n"              \
-    "node lodash 4.17.21\nnode yaml 2.0.0-9\n" WITH_NODE
-#define WITH_NODE "program node\nprogram npm\nprogram npx\n" SHELL
+    PYTHON "language node 18.20.4\nnode ajv 6.12.6\nnode cheerio 1.0.0-rc.12\n"                \
+           "node js-yaml 4.1.0\nnode lodash 4.17.21\nnode yaml 2.1.3\nprogram node\n"
+/* Of an operator's own recipe, as is that of Ruby. */
 #define WEB                                                                                    \
-    "language node 20.11.1\nnode docx 8.2.0\nnode lodash 4.17.21\nnode pptxgenjs\n"            \
-    "node sharp\n" WITH_NODE
-#define OFFICE                                                                                 \
-    PYTHON "module PIL\nmodule com\nmodule docx\nmodule openpyxl\nmodule pptx\nmodule uno\n"   \
-           "package openpyxl 3.0.9\npackage pillow 9.4.0\npackage python-docx 0.8.11\n"        \
-           "package python-pptx 0.6\nprogram libreoffice\nprogram pandoc\n"                    \
-           "program pdftotext\nprogram soffice\n"
+    "language node 20.11.1\nnode @kit/core 1.2.0\nnode docx 8.2.0\nnode lodash 4.17.21\n"      \
+    "node pptxgenjs\nnode sharp\nprogram node\nprogram npx\n" SHELL
+#define OFFICE DATA "module com\nmodule uno\nprogram libreoffice\nprogram soffice\n"
 
 char world_folder[] = "/tmp/skill-images-XXXXXX";
 struct image_list images;

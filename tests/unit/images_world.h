@@ -31,7 +31,8 @@ struct sample {
 };
 
 extern char world_folder[];
-/* python, data, node, office and web, and of ruby the manifest alone. */
+/* python, data, node and office as ours are, web of somebody else, and of ruby the manifest
+ * alone. */
 extern struct image_list images;
 
 /* For cmocka. */

@@ -4,6 +4,7 @@
 #include "api/cli/show.h"
 #include "api/cli/skill_verbs.h"
 #include "api/client/skillvm.h"
+#include "api/skill/entry.h"
 #include "api/skill/needs.h"
 #include "api/skill/specification.h"
 #include "base/fd.h"
@@ -42,11 +43,13 @@ static void add_strings(cJSON *json, const char *key, const struct skill_strings
         cJSON_AddItemToArray(array, cJSON_CreateString(strings->items[i]));
 }
 
-static int print_json(const struct skill *skill, const struct skill_strings *errors)
+static int print_json(const struct skill *skill, bool can_run,
+                      const struct skill_strings *errors)
 {
     cJSON *json = cJSON_CreateObject();
 
     cJSON_AddBoolToObject(json, "valid", errors->len == 0);
+    cJSON_AddBoolToObject(json, "can_run", can_run);
     (void)verbs_add_text(json, "name", skill->name);
     (void)verbs_add_text(json, "version", skill->version);
     add_strings(json, "warnings", &skill->warnings);
@@ -54,17 +57,29 @@ static int print_json(const struct skill *skill, const struct skill_strings *err
     return verbs_print_tree(json);
 }
 
-static void print_text(const struct skill *skill, const struct skill_strings *errors)
+/* Of one that a push would take: what it is good for. */
+static void print_verdict(const struct skill *skill, bool can_run)
+{
+    const size_t n = skill->warnings.len;
+
+    show_text(stdout, skill->name);
+    if (n > 0)
+        printf(" can be registered%s; %zu warning%s\n",
+               can_run ? "" : ", but nothing in it can run", n, n == 1 ? "" : "s");
+    else
+        puts(can_run ? " is a good skill" : " is good to read; nothing in it can run");
+}
+
+static void print_text(const struct skill *skill, bool can_run,
+                       const struct skill_strings *errors)
 {
     /* What the specification refuses is not also said as loading's warning. */
     for (size_t i = 0; errors->len == 0 && i < skill->warnings.len; i++)
         cli_say("warning: %s", skill->warnings.items[i]);
     for (size_t i = 0; i < errors->len; i++)
         cli_say("error: %s", errors->items[i]);
-    if (errors->len == 0) {
-        show_text(stdout, skill->name);
-        puts(" is a good skill");
-    }
+    if (errors->len == 0)
+        print_verdict(skill, can_run);
 }
 
 /* Loads the skill with the warnings of a push. 0, or -errno with err. */
@@ -92,6 +107,7 @@ int skill_lint(const struct cli *cli, const struct options *options)
     _cleanup_skill_strings_ struct skill_strings errors = {0};
     struct err err = {0};
     int result = load(cli, options->args[0], &archive, &skill, &err), status = CLI_OK;
+    bool can_run = result == 0 && skill_entry_can_run(&skill, &archive);
 
     if (result < 0)
         result = skill_strings_add(&errors, "%s", err.message);
@@ -101,8 +117,8 @@ int skill_lint(const struct cli *cli, const struct options *options)
     if (result < 0)
         status = verbs_no_memory();
     else if (options->json)
-        status = print_json(&skill, &errors);
+        status = print_json(&skill, can_run, &errors);
     else
-        print_text(&skill, &errors);
+        print_text(&skill, can_run, &errors);
     return status == CLI_OK && errors.len > 0 ? CLI_NO : status;
 }

@@ -72,7 +72,9 @@ const struct verb skill_verbs[] = {
         .args = "PATH [--strict]",
         .summary = "check one without registering it",
         .text = "Checks a skill as a push would, without a daemon. Exit status 1 when it would "
-                "be refused; what the image does not have is a warning. With --strict it must "
+                "be refused; what the image does not have is a warning, and so is a script "
+                "that nothing runs: the last line says how many there are, and whether "
+                "anything in the skill can run. With --strict it must "
                 "pass the Agent Skills specification's own validator, rule for rule: then "
                 "fields of skillvm's own (version, lang, entry_point, timeout, resources, "
                 "image, network, input_schema) are errors too, and tags, anchors, a byte order "

@@ -221,6 +221,26 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
                n == 0 ? "the skill has nothing to run" : "the skill has several scripts", err);
 }
 
+bool skill_entry_can_run(const struct skill *skill, const struct skill_archive *archive)
+{
+    const bool has_lang = lang_of_field(skill->lang) != NULL;
+    _cleanup_skill_entry_ struct skill_entry by_itself = {0};
+    struct err ignored = {0};
+
+    if (skill_entry_resolve(skill, archive, NULL, NULL, &by_itself, &ignored) == 0)
+        return true;
+    for (size_t i = 0; i < archive->n_entries; i++) {
+        const struct archive_entry_info *entry = &archive->entries[i];
+        /* lang is that of a file without the extension of a language. */
+        const bool is_of_field =
+            has_lang && entry->executable && !language_of_path(entry->path);
+
+        if (entry->type == ARCHIVE_ENTRY_FILE && (lang_of_path(entry->path) || is_of_field))
+            return true;
+    }
+    return false;
+}
+
 static int warn_of_language(struct skill *skill, const struct language *named, const char *path)
 {
     const struct language *own = language_of_path(path);

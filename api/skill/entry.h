@@ -38,6 +38,11 @@ int skill_entry_check_language(struct skill *skill, const struct skill_archive *
  * language, and not one of a package's own files. *ret_lang gets the language (static).
  */
 bool skill_entry_is_script(const struct archive_entry_info *entry, const char **ret_lang);
+/*
+ * Whether something of the skill can be run at all, by itself or when a caller names it. It is
+ * not known to work: what it imports may be missing.
+ */
+bool skill_entry_can_run(const struct skill *skill, const struct skill_archive *archive);
 void skill_entry_finish(struct skill_entry *entry);
 #define _cleanup_skill_entry_ __attribute__((cleanup(skill_entry_finish)))
 

@@ -3,6 +3,7 @@
 #include "api/skill/needs_internal.h"
 
 #include "api/skill/js_imports.h"
+#include "api/skill/language.h"
 #include "api/skill/names.h"
 #include "api/skill/shell_scan.h"
 #include "base/text.h"
@@ -138,6 +139,17 @@ static const char *what_of(const struct needs_item *item)
     return kind == NEEDS_MODULE ? "module" : kind == NEEDS_PACKAGE ? "package" : "program";
 }
 
+/* Of one that no image here runs. */
+static const char *language_remedy(const char *name)
+{
+    const struct language *language = language_of_name(name);
+
+    if (strcmp(name, "JavaScript") == 0)
+        return "`skillvm image build node` makes one that does";
+    return language && language->remedy ? language->remedy
+                                        : "write it in Python, bash or JavaScript";
+}
+
 static const char *remedy_of(const struct needs_item *item)
 {
     char module[NEEDS_TEXT_MAX + 1];
@@ -195,10 +207,8 @@ static int warn_of_language(const struct needs *needs, const struct needs_item *
     if (help[0])
         return skill_warn(warnings, "%s line %u: the image %s does not run %s: %s", file.text,
                           item->line, needs->image, name.text, help);
-    return skill_warn(
-        warnings, "%s line %u: no image runs %s: %s", file.text, item->line, name.text,
-        strcmp(item->name, "JavaScript") == 0 ? "`skillvm image build node` makes one that does"
-                                              : "write it in Python, bash or JavaScript");
+    return skill_warn(warnings, "%s line %u: no image runs %s: %s", file.text, item->line,
+                      name.text, language_remedy(item->name));
 }
 
 /* What the image has in a version that is not asked for. */

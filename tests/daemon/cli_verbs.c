@@ -518,6 +518,7 @@ static void images_are_chosen_without_a_daemon(void **state)
     expect(s, lint, 0,
            "warning: main.mjs line 1: the image node has no module \"gone\": install it into a "
            "node_modules");
+    expect(s, lint, 0, "local can be registered; 1 warning\n");
     /* One of the operator's own, which would have it, and which has it. */
     expect(s,
            "version && mkdir -p own-images/recipes && "
@@ -538,10 +539,48 @@ static void images_are_chosen_without_a_daemon(void **state)
     expect(s, lint, 0, "local is a good skill");
 }
 
+/* The last line is what a person reads, and nobody reads what is above "a good skill". */
+static void lint_calls_no_skill_good_that_cannot_run(void **state)
+{
+    static const struct {
+        const char *file, *content, *says;
+    } skills[] = {
+        {"main.ts", "const x: number = 1",
+         "main.ts line 1: no image runs TypeScript: make JavaScript of it (main.js)"},
+        {"main.go", "package main", "main.go line 1: no image runs Go: build a static program"},
+        {"main.go", "package main",
+         "\nverdict can be registered, but nothing in it can run; 1 warning\n"},
+        {"main.py", "import gone1, gone2, gone3", "\nverdict can be registered; 3 warnings\n"},
+        {"main.py", "print(1)", "verdict is a good skill\n"},
+        {"notes.md", "read me", "verdict is good to read; nothing in it can run\n"},
+    };
+    static const char lint[] =
+        "version && SKILLVM_SHARE=only-python SKILLVM_IMAGES=$PWD/no-images '" SKILLVM
+        "' skill lint ./verdict";
+    struct setting *s = *state;
+    char make[512];
+
+    expect(s,
+           "version && mkdir only-python && printf x >only-python/python.erofs && "
+           "printf 'language python 3.11.2\\n' >only-python/python.manifest",
+           0, "");
+    for (size_t i = 0; i < sizeof(skills) / sizeof(skills[0]); i++) {
+        (void)snprintf(make, sizeof(make),
+                       "version && rm -rf verdict && mkdir verdict && printf -- "
+                       "'---\\nname: verdict\\ndescription: x\\n---\\n' >verdict/SKILL.md && "
+                       "echo '%s' >verdict/%s",
+                       skills[i].content, skills[i].file);
+        expect(s, make, 0, "");
+        expect(s, lint, 0, skills[i].says);
+    }
+    expect(s, "skill lint ./verdict -o json", 0, "\"valid\":true,\"can_run\":false");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(skills_come_and_go),
+        cmocka_unit_test(lint_calls_no_skill_good_that_cannot_run),
         cmocka_unit_test(many_skills_are_pushed_at_once),
         cmocka_unit_test(executions_are_seen),
         cmocka_unit_test(sessions_are_seen),

@@ -196,9 +196,38 @@ static void wishes(void **state)
         check(&all[i]);
 }
 
+/* A program without an extension runs where lang says in what, when a caller names it. */
+static void what_can_run_is_known(void **state)
+{
+    static const struct {
+        const char *path, *lang;
+        bool executable, can_run;
+    } all[] = {
+        {"lib/deep.py", NULL, false, true}, {"a.ts", NULL, false, false},
+        {"a.ts", "node", true, false},      {"tool", "python", true, true},
+        {"tool", "python", false, false},   {"tool", "ruby", true, false},
+        {"tool", NULL, true, false},        {"README.md", "python", false, false},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        char path[16], lang[16];
+        struct archive_entry_info entry = {
+            .path = path, .type = ARCHIVE_ENTRY_FILE, .executable = all[i].executable};
+        const struct skill_archive archive = {.entries = &entry, .n_entries = 1};
+        const struct skill skill = {.lang = all[i].lang ? lang : NULL};
+
+        strcpy(path, all[i].path);
+        strcpy(lang, all[i].lang ? all[i].lang : "");
+        if (skill_entry_can_run(&skill, &archive) != all[i].can_run)
+            fail_msg("\"%s\" in %s", path, lang);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(wishes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(wishes),
+                                       cmocka_unit_test(what_can_run_is_known)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

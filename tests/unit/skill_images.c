@@ -282,7 +282,11 @@ static const struct sample samples[] = {
               "image "
               "build ruby` makes it"}},
     {"Lua", .files = {{.path = "main.lua", .content = "print(1)\n"}}, "python", NULL,
-     .want = {"no image runs Lua"}},
+     .want = {"no image runs Lua: write it in Python (main.py), bash"}},
+    {"Go", .files = {{.path = "main.go", .content = "package main\n"}}, "python", NULL,
+     .want = {"main.go line 1: no image runs Go: build a static program for Linux"}},
+    {"TypeScript", .files = {{.path = "main.ts", .content = "const x: number = 1\n"}}, "python",
+     NULL, .want = {"main.ts line 1: no image runs TypeScript: make JavaScript of it"}},
     /* What SKILL.md says. */
     {"lang", FIELDS("lang: python\n", "main.py", "import json\n"), .image = "python"},
     {"lang of a shell", FIELDS("lang: bash\n", "main.sh", "ls\n"), .image = "python"},

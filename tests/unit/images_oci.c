@@ -70,7 +70,7 @@ static char *bytes_of(int fd, size_t *ret_len)
 /* What goes into the archive besides layers, and what is wrong with it. */
 struct saved {
     const struct member *layers[LAYERS_MAX];
-    enum kind kind;            /* of the layers: TAR_GZ, else TAR */
+    enum kind kind;            /* of the layers; none is TAR */
     const char *config;        /* in place of the right one */
     const char *manifest;      /* the same */
     const struct member *more; /* entries beside these */
@@ -97,8 +97,7 @@ static char *make_layer(const struct saved *saved, size_t i, char digest[OCI_HEX
                         size_t *ret_len)
 {
     _cleanup_fd_ int tar = make_archive(TAR, saved->layers[i]);
-    _cleanup_fd_ int packed =
-        make_archive(saved->kind == TAR_GZ ? TAR_GZ : TAR, saved->layers[i]);
+    _cleanup_fd_ int packed = make_archive(saved->kind ? saved->kind : TAR, saved->layers[i]);
 
     assert_int_equal(oci_digest_file(tar, digest), 0);
     return bytes_of(packed, ret_len);
@@ -216,9 +215,9 @@ static void layers_lie_over_one_another(void **state)
                                            {.path = "never/.wh.there"},
                                            {0}};
     struct stat st, other;
-    const enum kind kinds[] = {TAR, TAR_GZ};
+    const enum kind kinds[] = {TAR, TAR_GZ, TAR_ZSTD};
 
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const struct saved saved = {.layers = {first, second}, .kind = kinds[i]};
 
         assert_int_equal(import(f, &saved), 0);
@@ -339,6 +338,9 @@ static void what_attacks_is_refused(void **state)
         {{.layers = {loop}}, -ELOOP, "a/b lies behind a link that leads nowhere"},
         {{.layers = {too_deep}}, -E2BIG, "more than 128 folders in one another"},
         {{.layers = {bomb}, .kind = TAR_GZ}, -E2BIG, "unpacks to more than 200 times its size"},
+        {{.layers = {bomb}, .kind = TAR_ZSTD},
+         -E2BIG,
+         "unpacks to more than 200 times its size"},
         {{.layers = {good}, .raw_layer = "no tar at all"},
          -EINVAL,
          "the layer l0/layer.tar: it"},

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum kind { ZIP, TAR, TAR_GZ, TAR_XZ };
+enum kind { ZIP, TAR, TAR_GZ, TAR_XZ, TAR_ZSTD };
 
 struct member {
     const char *path;
@@ -38,6 +38,8 @@ static int make_archive(enum kind kind, const struct member *members)
         archive_write_add_filter_gzip(a);
     if (kind == TAR_XZ)
         archive_write_add_filter_xz(a);
+    if (kind == TAR_ZSTD)
+        assert_int_equal(archive_write_add_filter_zstd(a), ARCHIVE_OK);
     assert_int_equal(archive_write_open_fd(a, fd), ARCHIVE_OK);
     for (; members->path; members++) {
         struct archive_entry *entry = archive_entry_new();

@@ -55,6 +55,31 @@ console.log(JSON.stringify([y.load("a: [1]"), process.argv, process.cwd(), proce
     contains "$(jq -r .error <<<"$BODY")" memory "why, where it grows bit by bit"
 }
 
+# What the recipe says it brings, and what that stands on, is there for `require` and for `import`.
+# limit node_modules_are_there_for_both 400
+case_node_modules_are_there_for_both() {
+    need_node
+    local modules
+    modules=$(sed -n 's/^  - node //p' "$E2E_ROOT/images/node.yaml" | jq -Rn '[inputs]')
+    (($(jq length <<<"$modules") > 30)) || fail "the recipe brings no modules: $modules"
+    cat >both.mjs <<S
+import { createRequire } from 'node:module'
+const names = [...$modules, 'domutils', 'css-select', 'cheerio-select', 'dom-serializer']
+const require = createRequire(import.meta.url), failed = []
+for (const name of names) {
+    const own = name === 'lodash-es' ? {} : require(name)
+    const given = await import(name).catch((error) => failed.push(error.message) && {})
+    for (const key of Object.keys(own)) if (own.__esModule && !(key in given)) failed.push(name + '.' + key)
+}
+const { load } = await import('cheerio'), { default: render } = await import('dom-serializer')
+const { parseDocument } = await import('htmlparser2'), { chunk } = await import('lodash-es')
+console.log(JSON.stringify([failed, load('<p>a<b>c</b></p>')('b').text(), render(parseDocument('<i>1')),
+    chunk([1, 2, 3], 2).length]))
+S
+    expect 0 skillvm run both.mjs
+    equal "$OUT" '[[],"c","<i>1</i>",2]' "what import gives"
+}
+
 # limit node_scripts_are_tools 400
 case_node_scripts_are_tools() {
     need_node

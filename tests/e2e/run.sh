@@ -187,7 +187,7 @@ prepare_inside() {
     cp -r "$root/examples" "$extra/"
     cp "$root/docs/syscalls.md" "$root/docs/security.md" "$extra/docs/"
     cp -r "$here/inside" "$extra/tests/e2e/"
-    cp -r "$root/tests/calls" "$extra/tests/"
+    cp -r "$root/tests/calls" "$root/tests/skills" "$extra/tests/"
     [[ ! -x $build/tests/guest-calls ]] || cp "$build/tests/guest-calls" "$extra/tests/calls/skill/"
     cp -r "$root/tests/hostile" "$extra/tests/"
     hostile_image "$extra/tests/hostile-image"

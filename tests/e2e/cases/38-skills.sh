@@ -8,13 +8,14 @@ skills=$E2E_ROOT/tests/skills
 
 # Skills of a folder by their own tests, beside one push of all.
 skills_pass() { # the folder, then their names
-    local folder=$skills/$1 name failed=()
+    local folder=$skills/$1 name began failed=()
     shift
     expect 0 skillvm skill push "$folder"
     equal "$(grep warning <<<"$ERR" || true)" "" "what the push warns of"
     for name in "$@"; do
+        began=$SECONDS
         capture skillvm skill test "$folder/$name"
-        printf '%s: exit status %s\n%s\n' "$name" "$RC" "$OUT$ERR"
+        printf '%s: exit status %s, %s s\n%s\n' "$name" "$RC" $((SECONDS - began)) "$OUT$ERR"
         ((RC == 0)) || failed+=("$name")
     done
     ((${#failed[@]} == 0)) || fail "their own tests fail: ${failed[*]}"
@@ -40,6 +41,29 @@ case_skills_of_image_node() {
     mapfile -t names < <(ls "$skills/node")
     skills_pass node "${names[@]}"
     equal "$(skillvm skill inspect docx-letters -o json | jq -r .image)" node "the image that is chosen"
+}
+
+# One run begins it, another goes on, the last one ends it, each in a machine of its own.
+# limit skill_goes_on_in_a_session 300
+case_skill_goes_on_in_a_session() {
+    local ledger=$skills/python/expense-ledger
+    step() { expect 0 skillvm run "$ledger" --session trip --json --input "$@"; }
+    step '{"step": "open", "budgets": {"travel": 50000, "Büro": 9900}}'
+    equal "$(jq -c '[.output, .session.files]' <<<"$OUT")" \
+        '[{"refused":null,"left":{"Büro":9900,"travel":50000},"integrity":"ok"},1]' "the first step"
+    step '{"step": "post", "entries": [["2026-03-02", "travel", 4250], ["2026-03-01", "Büro", 999]]}'
+    equal "$(jq -c .output.left <<<"$OUT")" '{"Büro":8901,"travel":45750}' "the second step"
+    step '{"step": "post", "entries": [["2026-03-03", "travel", 1], ["2026-03-03", "hotel", 1]]}'
+    equal "$(jq -c '[.output.refused, .output.left.travel]' <<<"$OUT")" \
+        '["FOREIGN KEY constraint failed",45750]' "entries of which one is wrong"
+    step '{"step": "close"}' --output-dir statement
+    equal "$(jq -c '[.output.integrity, .session.files]' <<<"$OUT")" '["ok",0]' "the third step"
+    equal "$(tr -d '\r' <statement/statement.csv)" "day,category,cents,total
+2026-03-01,Büro,999,999
+2026-03-02,travel,4250,5249" "the statement"
+    expect 1 skillvm run "$ledger" --session trip --input '{"step": "close"}'
+    contains "$ERR" "begin with the step open" "a ledger that was closed"
+    skillvm session rm trip
 }
 
 # What they leave is looked at from outside as well.

@@ -3,6 +3,7 @@
 
 import contextlib
 import functools
+import hashlib
 import http.server
 import io
 import json
@@ -81,6 +82,8 @@ kept = socket.create_connection(("web.test", int(web)))
 kept.sendall(b"GET /kept HTTP/1.0\r\n\r\n")
 json.dump(out, open(os.environ["SANDBOX_OUTPUT"], "w"))
 """
+
+LINK_CHECK = pathlib.Path(__file__).resolve().parents[3] / "tests/skills/node/link-check"
 
 NODE_CALLER = r"""
 const fs = require('fs'), https = require('https'), { once } = require('events');
@@ -182,6 +185,19 @@ def reaching_daemon(world, name, **more):
     )
     daemon.start()
     return daemon
+
+
+def link_check(declared):
+    """The skill of tests/skills, with the servers of a test in the place of its hosts."""
+    files = {
+        str(path.relative_to(LINK_CHECK)): path.read_text(encoding="utf-8")
+        for path in sorted(LINK_CHECK.rglob("*"))
+        if path.is_file()
+    }
+    own = '["docs.example.org", "www.example.org"]'
+    check_in(own, files["SKILL.md"], "the hosts that it declares")
+    files["SKILL.md"] = files["SKILL.md"].replace(own, json.dumps(declared))
+    return skill_zip(files)
 
 
 def by_host(result):
@@ -296,4 +312,15 @@ def node_reaches_hosts_by_name(world):
             check_equal(out["other"], "ENOTFOUND", "another host")
             rows = by_host(result)
             check_equal(rows["other.test", None]["refused"], "it is not declared", "refusal")
+        base = f"http://web.test:{web.server_port}"
+        result = client.run_ok(
+            link_check(declared),
+            input={"text": f"[a]({base}/hello) [b]({base}/gone) [c](https://other.test/)"},
+            timeout=600,
+            timeout_s=900,
+        )
+        out = result["output"]
+        check_equal([out[name] for name in ("ok", "broken", "unreachable")], [1, 1, 1], "links")
+        hello = next(link for link in out["links"] if link["result"] == "ok")
+        check_equal(hello["sha256"], hashlib.sha256(b"hello").hexdigest(), "what was fetched")
     daemon.stop()

@@ -109,7 +109,7 @@ class Api(unittest.TestCase):
             self.expect_error(self.push(zip_of(content)), 400, "invalid_skill")
 
     def test_push_too_large(self):
-        self.expect_error(self.push(bytes(101 << 20)), 413, "too_large")
+        self.expect_error(self.push(bytes(289 << 20)), 413, "too_large")
 
     def test_validate(self):
         answer = self.push(skill("checked"), path="/v1/skills/validate")

@@ -332,7 +332,7 @@ static void ten_gibibytes_are_refused(void **state)
     while (sent < (1ull << 30) && poll(&pfd, 1, 0) == 0 &&
            fd_write_full(fd, block, 65536 + 9) == 0)
         sent += 65536;
-    assert_in_range(sent, 200u << 20, 400u << 20);
+    assert_in_range(sent, 576u << 20, 900u << 20);
     expect_json_error(harness_read_answer(fd), 413, "chunks");
     close(fd);
     free(block);

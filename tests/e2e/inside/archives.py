@@ -181,7 +181,7 @@ def all_archives():
         "bomb-in-litter": (big, tar_gz_bomb(10 * GIB, "__MACOSX/x")),
         "gzip-in-gzip": (bad, gzip.compress(make_tar())),
         "ratio": (big, make_zip(("zeros", bytes(20 << 20)))),
-        "too-many-bytes": (big, make_zip() + bytes(101 << 20)),
+        "too-many-bytes": (big, make_zip() + bytes(289 << 20)),
         "no-skill-md": (bad, make_zip(skill_md=None)),
         "skill-md-deep": (bad, make_zip(("a/b/SKILL.md", SKILL_MD), skill_md=None)),
         "no-front-matter": (bad, make_zip(skill_md=b"# Just a title\n")),

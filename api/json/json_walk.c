@@ -3,6 +3,7 @@
 
 #include "api/json/json_scan.h"
 
+#include <errno.h>
 #include <string.h>
 
 bool json_is_object(struct json_slice value)
@@ -52,6 +53,33 @@ bool json_items_next(struct json_items *items, struct json_slice *ret)
         return false;
     items->at = s.at;
     return true;
+}
+
+int json_take_bool(struct json_slice value, bool *ret)
+{
+    bool is_true = json_slice_is(value, "true");
+
+    if (!is_true && !json_slice_is(value, "false"))
+        return -EINVAL;
+    *ret = is_true;
+    return 0;
+}
+
+int json_take_whole(struct json_slice value, uint64_t max, uint64_t *ret)
+{
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < value.len; i++) {
+        uint64_t digit = (uint64_t)(unsigned char)value.data[i] - '0';
+
+        if (digit > 9)
+            return -EINVAL;
+        if (number > max / 10 || number * 10 > max - digit)
+            return -ERANGE;
+        number = number * 10 + digit;
+    }
+    *ret = number;
+    return 0;
 }
 
 char *json_strdup(struct json_slice value, size_t max)

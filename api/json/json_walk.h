@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Looks a member up by its key, which has no character that JSON escapes. True with the value;
@@ -30,6 +31,11 @@ bool json_items_next(struct json_items *items, struct json_slice *ret);
 bool json_is_object(struct json_slice value);
 bool json_is_array(struct json_slice value);
 bool json_is_string(struct json_slice value);
+
+/* Of true and false which one it is. 0, or -EINVAL for anything else. */
+int json_take_bool(struct json_slice value, bool *ret);
+/* A whole number in digits alone, up to max. 0; -EINVAL for anything else; -ERANGE. */
+int json_take_whole(struct json_slice value, uint64_t max, uint64_t *ret);
 
 /*
  * What a JSON string stands for, as an owned C string of at most max bytes. NULL when it is no

@@ -413,7 +413,7 @@ static void a_deaf_watch_is_begun_anew(void **state)
     cluster_destroy(c);
 }
 
-static int no_place(void *ctx, struct cluster_place *ret, struct err *err)
+static int no_place(void *ctx, struct change_place *ret, struct err *err)
 {
     (void)ctx;
     (void)ret;
@@ -422,8 +422,7 @@ static int no_place(void *ctx, struct cluster_place *ret, struct err *err)
 }
 
 static int make_rows(void *ctx, const struct staged *staged, bool is_whole,
-                     const struct cluster_place *place, unsigned *ret_conflicts,
-                     struct err *err)
+                     const struct change_place *place, unsigned *ret_conflicts, struct err *err)
 {
     (void)ctx;
     (void)is_whole;
@@ -437,7 +436,7 @@ static int make_rows(void *ctx, const struct staged *staged, bool is_whole,
     return 0;
 }
 
-static void no_note(void *ctx, const struct cluster_place *place)
+static void no_note(void *ctx, const struct change_place *place)
 {
     (void)ctx;
     (void)place;

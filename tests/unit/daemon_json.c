@@ -3,6 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/json/json_text.h"
+#include "api/json/json_walk.h"
 #include "api/json/json_write.h"
 #include "base/utf8.h"
 
@@ -347,6 +348,37 @@ static void decodes_strings(void **state)
     buf_finish(&out);
 }
 
+static struct json_slice slice_of(const char *text)
+{
+    return (struct json_slice){text, strlen(text)};
+}
+
+static void takes_values(void **state)
+{
+    uint64_t number = 7;
+    bool flag = true;
+
+    (void)state;
+    assert_int_equal(json_take_whole(slice_of("0"), 0, &number), 0);
+    assert_int_equal(number, 0);
+    assert_int_equal(json_take_whole(slice_of("18446744073709551615"), UINT64_MAX, &number), 0);
+    assert_true(number == UINT64_MAX);
+    assert_int_equal(json_take_whole(slice_of("18446744073709551616"), UINT64_MAX, &number),
+                     -ERANGE);
+    assert_int_equal(json_take_whole(slice_of("101"), 100, &number), -ERANGE);
+    assert_int_equal(json_take_whole(slice_of("-1"), 100, &number), -EINVAL);
+    assert_int_equal(json_take_whole(slice_of("1.0"), 100, &number), -EINVAL);
+    assert_int_equal(json_take_whole(slice_of("1e1"), 100, &number), -EINVAL);
+    assert_int_equal(json_take_whole(slice_of("\"1\""), 100, &number), -EINVAL);
+    assert_true(number == UINT64_MAX);
+    assert_int_equal(json_take_bool(slice_of("false"), &flag), 0);
+    assert_false(flag);
+    assert_int_equal(json_take_bool(slice_of("true"), &flag), 0);
+    assert_true(flag);
+    assert_int_equal(json_take_bool(slice_of("1"), &flag), -EINVAL);
+    assert_true(flag);
+}
+
 static void writes_documents(void **state)
 {
     struct json_writer w = json_writer_init(1000);
@@ -384,6 +416,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_strings),
+        cmocka_unit_test(takes_values),
         cmocka_unit_test(writes_documents),
         cmocka_unit_test(accepts_json),
         cmocka_unit_test(refuses_what_is_no_json),

@@ -461,7 +461,7 @@ static int give(const void *ctx, size_t at, struct change *ret)
 
 static unsigned make_changes(struct registry *registry, const struct change *list, size_t n)
 {
-    const struct registry_replica place = {.bucket = "b", .revision = n, .noted_ns = 7};
+    const struct change_place place = {.bucket = "b", .revision = n, .noted_ns = 7};
     const struct given given = {list};
     unsigned conflicts = 0;
 
@@ -497,7 +497,7 @@ static void changes_are_made_together(void **state)
     const struct change gone[] = {{.kind = CHANGE_TENANT, .id = TWO, .is_removed = true},
                                   {.kind = CHANGE_KEY, .id = KEY_2, .key = {.tenant = "ten_9"}},
                                   named(ONE, "one")};
-    struct registry_replica place;
+    struct change_place place;
     struct registry_key key;
     char removed[TENANT_ID_SIZE];
 

@@ -98,15 +98,10 @@ static int take_key(struct json_slice object, struct change_key *ret)
 static int take_object(const char *data, size_t len, struct json_slice *ret,
                        enum node_refusal *ret_why)
 {
-    uint64_t schema;
-
-    *ret_why = len > CHANGE_ENTRY_BYTES_MAX ? NODE_TOO_LARGE : NODE_MALFORMED;
-    if (len > CHANGE_ENTRY_BYTES_MAX || !data || json_text_check(data, len, ret, NULL) < 0 ||
-        !json_is_object(*ret) || entry_take_number(*ret, "schema", UINT32_MAX, &schema) < 0 ||
-        schema == 0)
-        return -EINVAL;
-    *ret_why = NODE_NEWER;
-    return schema > CHANGE_ENTRY_SCHEMA ? -EINVAL : 0;
+    *ret_why = NODE_TOO_LARGE;
+    return len > CHANGE_ENTRY_BYTES_MAX
+               ? -EINVAL
+               : entry_take_object(data, len, CHANGE_ENTRY_SCHEMA, ret, ret_why);
 }
 
 int change_entry_parse(const char *key, const char *data, size_t len, bool is_removed,

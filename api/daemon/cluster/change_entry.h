@@ -14,7 +14,6 @@
 #define CHANGE_KEY_SIZE        48u
 /* Under which lies who the bucket is: made last, so without it the bucket is not whole. */
 #define CHANGE_BEGIN_KEY "begin"
-#define CHANGE_MARK_SIZE 33u /* 128 bits, hexadecimal, with the NUL */
 
 /* Its key in the bucket. */
 void change_entry_key(enum change_kind kind, const char *id, char ret[CHANGE_KEY_SIZE]);

@@ -66,29 +66,22 @@ int cluster_create(const struct cluster_config *config, struct cluster **ret, st
 /* Takes the node's entry away where it can, and ends. NULL is fine. */
 void cluster_destroy(struct cluster *cluster);
 
-/* How far the changes of a bucket are made here. */
-struct cluster_place {
-    char bucket[CHANGE_MARK_SIZE]; /* which; "": of none */
-    uint64_t revision;             /* up to this one */
-    uint64_t noted_ns;             /* realtime, when that was all there was */
-};
-
 /* Stops at the first that gives less than 0, and gives it. */
 typedef int cluster_visit_fn(void *ctx, const struct change *change);
 
 /* Where changes are made: the rows of this node. One thread calls, but for each. */
 struct cluster_replica {
     void *ctx;
-    int (*look)(void *ctx, struct cluster_place *ret, struct err *err);
+    int (*look)(void *ctx, struct change_place *ret, struct err *err);
     /*
      * Makes all changes and notes the place, or does nothing. Where they are the whole of a
      * bucket, every row of this node has to be among them: -EEXIST, with one that is not. A
      * change that contradicts others is left out and counted. 0 or -EIO.
      */
     int (*apply)(void *ctx, const struct staged *changes, bool is_whole,
-                 const struct cluster_place *place, unsigned *ret_conflicts, struct err *err);
+                 const struct change_place *place, unsigned *ret_conflicts, struct err *err);
     /* Called now and then: it is still all there is. */
-    void (*note)(void *ctx, const struct cluster_place *place);
+    void (*note)(void *ctx, const struct change_place *place);
     /* One row, or -ENOENT; and all of them. */
     int (*row)(void *ctx, enum change_kind kind, const char *id, struct change *ret,
                struct err *err);

@@ -19,7 +19,7 @@
 struct session {
     struct cluster *cluster;
     struct cluster_link *link;
-    struct cluster_place place; /* as it was noted last */
+    struct change_place place; /* as it was noted last */
     struct staged staged;
     bool is_whole;     /* everything comes */
     uint64_t revision; /* of what came last */
@@ -78,7 +78,7 @@ static enum cluster_fault fault_of(int result)
 static enum cluster_fault commit(struct session *s, struct err *err)
 {
     struct cluster *c = s->cluster;
-    struct cluster_place place = s->place;
+    struct change_place place = s->place;
     unsigned conflicts = 0;
     int r;
 
@@ -329,7 +329,7 @@ static int begin_from(struct cluster *c, struct err *err)
 {
     struct cluster_follow *f = &c->follow;
     uint64_t now_ns = clock_realtime_ns(), up_ns = clock_monotonic_ns(), age_ns;
-    struct cluster_place place = {0};
+    struct change_place place = {0};
     int r = f->replica.look(f->replica.ctx, &place, err);
 
     if (r < 0)

@@ -56,7 +56,6 @@ static void set_confirmed(struct cluster *c, uint64_t at_ns)
     c->confirmed_ns = at_ns;
 }
 
-/* What may pass by itself, as while the servers elect another leader. */
 bool cluster_fault_passes(enum cluster_fault fault)
 {
     return fault == CLUSTER_UNREACHABLE || fault == CLUSTER_NO_QUORUM;

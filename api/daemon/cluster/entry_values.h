@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members of a JSON object that somebody else wrote, each checked for what it may be. */
+/* A JSON object that somebody else wrote, and its members, each checked for what it may be. */
 #ifndef SKILLVM_API_DAEMON_CLUSTER_ENTRY_VALUES_H
 #define SKILLVM_API_DAEMON_CLUSTER_ENTRY_VALUES_H
 
+#include "api/daemon/cluster/node_entry.h"
 #include "api/json/json_walk.h"
 
 #include <stdint.h>
+
+/*
+ * An object with the number of a schema, up to the newest that is known. 0, or -EINVAL with
+ * *ret_why: NODE_MALFORMED or NODE_NEWER.
+ */
+int entry_take_object(const char *data, size_t len, uint32_t newest, struct json_slice *ret,
+                      enum node_refusal *ret_why);
 
 /* All: 0, or -EINVAL where it is not there or something else; *ret is untouched then. */
 

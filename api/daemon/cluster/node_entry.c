@@ -115,17 +115,13 @@ int node_entry_parse(const char *key, const char *data, size_t len, struct node_
 {
     _cleanup_free_ struct node_entry *entry = NULL;
     struct json_slice object;
-    uint64_t schema;
 
     if (len > NODE_ENTRY_BYTES_MAX)
         return refuse(NODE_TOO_LARGE, ret_why);
     if (!fleet_node_valid(key))
         return refuse(NODE_WRONG_NAME, ret_why);
-    if (!data || json_text_check(data, len, &object, NULL) < 0 || !json_is_object(object) ||
-        entry_take_number(object, "schema", UINT32_MAX, &schema) < 0 || schema == 0)
-        return refuse(NODE_MALFORMED, ret_why);
-    if (schema > NODE_ENTRY_SCHEMA)
-        return refuse(NODE_NEWER, ret_why);
+    if (entry_take_object(data, len, NODE_ENTRY_SCHEMA, &object, ret_why) < 0)
+        return -EINVAL;
     entry = calloc(1, sizeof(*entry));
     if (!entry || take_all(object, entry) < 0)
         return refuse(NODE_MALFORMED, ret_why);

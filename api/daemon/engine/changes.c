@@ -76,25 +76,11 @@ static void sweep_removed(struct changes *changes)
     }
 }
 
-static int look(void *ctx, struct cluster_place *ret, struct err *err)
+static int look(void *ctx, struct change_place *ret, struct err *err)
 {
     const struct changes *changes = ctx;
-    struct registry_replica there;
-    int r = registry_replica_get(changes->env.registry, &there, err);
 
-    if (r < 0)
-        return r;
-    *ret = (struct cluster_place){.revision = there.revision, .noted_ns = there.noted_ns};
-    memcpy(ret->bucket, there.bucket, sizeof(ret->bucket));
-    return 0;
-}
-
-static struct registry_replica place_of(const struct cluster_place *place)
-{
-    struct registry_replica ret = {.revision = place->revision, .noted_ns = place->noted_ns};
-
-    memcpy(ret.bucket, place->bucket, sizeof(ret.bucket));
-    return ret;
+    return registry_replica_get(changes->env.registry, ret, err);
 }
 
 static int each_of(struct changes *changes, enum change_kind kind, cluster_visit_fn *visit,
@@ -152,11 +138,9 @@ static void tell_engine(struct changes *changes, const struct staged *staged)
 }
 
 static int apply_all(void *ctx, const struct staged *staged, bool is_whole,
-                     const struct cluster_place *place, unsigned *ret_conflicts,
-                     struct err *err)
+                     const struct change_place *place, unsigned *ret_conflicts, struct err *err)
 {
     struct changes *changes = ctx;
-    struct registry_replica noted = place_of(place);
     struct others others = {.staged = staged};
     int r = is_whole ? each(changes, check_row, &others, err) : 0;
 
@@ -164,7 +148,7 @@ static int apply_all(void *ctx, const struct staged *staged, bool is_whole,
         return err_set(err, EEXIST, "%s", others.key);
     if (r < 0)
         return r;
-    r = registry_changes_make(changes->env.registry, staged->n, change_at, staged, &noted,
+    r = registry_changes_make(changes->env.registry, staged->n, change_at, staged, place,
                               ret_conflicts, err);
     if (r < 0)
         return r;
@@ -173,14 +157,13 @@ static int apply_all(void *ctx, const struct staged *staged, bool is_whole,
     return 0;
 }
 
-static void note(void *ctx, const struct cluster_place *place)
+static void note(void *ctx, const struct change_place *place)
 {
     struct changes *changes = ctx;
-    struct registry_replica noted = place_of(place);
     struct err err = {0};
 
     sweep_removed(changes);
-    if (registry_replica_put(changes->env.registry, &noted, &err) < 0)
+    if (registry_replica_put(changes->env.registry, place, &err) < 0)
         log_warn("changes", "replica=\"not noted\" reason=\"%s\"", err.message);
 }
 

@@ -187,25 +187,24 @@ int registry_change_after(struct registry *registry, enum change_kind kind, cons
 }
 
 static const struct registry_column place_columns[] = {
-    REGISTRY_COLUMN(REGISTRY_ID, registry_replica, bucket),
-    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_replica, revision),
-    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_replica, noted_ns),
+    REGISTRY_COLUMN(REGISTRY_ID, change_place, bucket),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change_place, revision),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change_place, noted_ns),
 };
-static const struct registry_rows place_kind = REGISTRY_ROWS(registry_replica, place_columns);
+static const struct registry_rows place_kind = REGISTRY_ROWS(change_place, place_columns);
 
-int registry_replica_get(struct registry *registry, struct registry_replica *ret,
-                         struct err *err)
+int registry_replica_get(struct registry *registry, struct change_place *ret, struct err *err)
 {
     int r = registry_read_row(registry, REGISTRY_CHANGES, GET_PLACE, REGISTRY_VALUES({0}),
                               &place_kind, ret, "look up the replica", err);
 
     if (r != -ENOENT)
         return r;
-    *ret = (struct registry_replica){0};
+    *ret = (struct change_place){0};
     return 0;
 }
 
-static int put_place(struct registry *registry, const struct registry_replica *place,
+static int put_place(struct registry *registry, const struct change_place *place,
                      struct err *err)
 {
     return registry_step(registry, REGISTRY_CHANGES, PUT_PLACE,
@@ -215,7 +214,7 @@ static int put_place(struct registry *registry, const struct registry_replica *p
                          "note the replica", err);
 }
 
-int registry_replica_put(struct registry *registry, const struct registry_replica *replica,
+int registry_replica_put(struct registry *registry, const struct change_place *replica,
                          struct err *err)
 {
     int r = registry_transaction_begin(registry, err);
@@ -226,7 +225,7 @@ int registry_replica_put(struct registry *registry, const struct registry_replic
 
 int registry_replica_forget(struct registry *registry, struct err *err)
 {
-    struct registry_replica there;
+    struct change_place there;
     int r = registry_replica_get(registry, &there, err);
 
     if (r < 0 || !there.bucket[0])
@@ -294,7 +293,7 @@ static int take_turn(struct batch *b, enum turn turn, struct err *err)
     return turn == TURN_TENANTS && !b->change.is_removed ? put_named(b, err) : 0;
 }
 
-static int make_all(struct batch *b, const struct registry_replica *place, struct err *err)
+static int make_all(struct batch *b, const struct change_place *place, struct err *err)
 {
     for (int turn = 0; turn < TURNS; turn++) {
         for (size_t i = 0; i < b->n; i++) {
@@ -311,7 +310,7 @@ static int make_all(struct batch *b, const struct registry_replica *place, struc
 }
 
 int registry_changes_make(struct registry *registry, size_t n, registry_change_at *at,
-                          const void *ctx, const struct registry_replica *place,
+                          const void *ctx, const struct change_place *place,
                           unsigned *ret_conflicts, struct err *err)
 {
     struct batch batch = {.registry = registry, .n = n, .at = at, .ctx = ctx};

@@ -26,17 +26,9 @@ int registry_change_of(struct registry *registry, enum change_kind kind, const c
 int registry_change_after(struct registry *registry, enum change_kind kind, const char *after,
                           struct change *ret, struct err *err);
 
-/* How far the changes of a cluster are made: of which bucket ("": of none), and when it was all
-   there was. */
-struct registry_replica {
-    char bucket[33];
-    uint64_t revision;
-    uint64_t noted_ns; /* realtime */
-};
-/* 0 or -EIO. */
-int registry_replica_get(struct registry *registry, struct registry_replica *ret,
-                         struct err *err);
-int registry_replica_put(struct registry *registry, const struct registry_replica *replica,
+/* How far this is a replica of a cluster's. 0 or -EIO. */
+int registry_replica_get(struct registry *registry, struct change_place *ret, struct err *err);
+int registry_replica_put(struct registry *registry, const struct change_place *replica,
                          struct err *err);
 /* A daemon on its own is nobody's replica any more. 0 or -EIO. */
 int registry_replica_forget(struct registry *registry, struct err *err);
@@ -50,7 +42,7 @@ typedef int registry_change_at(const void *ctx, size_t at, struct change *ret);
  * out: *ret_conflicts. A key without a tenant is no row. 0, what at gave, or -EIO.
  */
 int registry_changes_make(struct registry *registry, size_t n, registry_change_at *at,
-                          const void *ctx, const struct registry_replica *place,
+                          const void *ctx, const struct change_place *place,
                           unsigned *ret_conflicts, struct err *err);
 /* A tenant that is to be deleted, after this id. 0, -ENOENT or -EIO. */
 int registry_removed_after(struct registry *registry, const char *after,

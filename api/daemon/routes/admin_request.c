@@ -44,33 +44,24 @@ static int take_text(const struct json_member *m, size_t max, char **ret, struct
 
 static int take_bool(const struct json_member *m, bool *ret, struct err *err)
 {
-    if (!json_slice_is(m->value, "true") && !json_slice_is(m->value, "false"))
-        return refuse_member(m, "must be true or false", err);
-    *ret = json_slice_is(m->value, "true");
-    return 0;
+    return json_take_bool(m->value, ret) < 0 ? refuse_member(m, "must be true or false", err)
+                                             : 0;
 }
 
 /* A whole number from 0 on, written without a point or an exponent; null is 0. */
 static int take_number(const struct json_member *m, uint64_t max, uint64_t *ret,
                        struct err *err)
 {
-    uint64_t value = 0;
+    int r;
 
     if (json_slice_is(m->value, "null")) {
         *ret = 0;
         return 0;
     }
-    for (size_t i = 0; i < m->value.len; i++) {
-        char c = m->value.data[i];
-
-        if (c < '0' || c > '9')
-            return refuse_member(m, "must be a whole number from 0 on", err);
-        value = value * 10 + (uint64_t)(c - '0');
-        if (value > max)
-            return refuse_member(m, "is too large", err);
-    }
-    *ret = value;
-    return 0;
+    r = json_take_whole(m->value, max, ret);
+    if (r == -ERANGE)
+        return refuse_member(m, "is too large", err);
+    return r < 0 ? refuse_member(m, "must be a whole number from 0 on", err) : 0;
 }
 
 /* One of the words for whose executions a machine may run; null is "". */

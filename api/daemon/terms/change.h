@@ -13,6 +13,7 @@
 #define CHANGE_ID_SIZE     37u
 #define CHANGE_NAME_SIZE   (LIMIT_TENANT_NAME_BYTES + 1)
 #define CHANGE_DIGEST_SIZE 65u /* SHA-256, hexadecimal */
+#define CHANGE_MARK_SIZE   33u /* of a bucket: 128 bits, hexadecimal, with the NUL */
 
 enum change_kind { CHANGE_TENANT, CHANGE_KEY };
 
@@ -40,6 +41,13 @@ struct change {
         struct change_tenant tenant;
         struct change_key key;
     };
+};
+
+/* How far the changes of a cluster are made here. */
+struct change_place {
+    char bucket[CHANGE_MARK_SIZE]; /* of which bucket; "": of none */
+    uint64_t revision;             /* up to this one */
+    uint64_t noted_ns;             /* when that was all there was */
 };
 
 /*

@@ -37,6 +37,11 @@ bool failure_reply(struct http_reply *reply, int result, const struct err *err)
     return false;
 }
 
+bool failure_or_true(struct http_reply *reply, int result, const struct err *err)
+{
+    return result == 0 || failure_reply(reply, result, err);
+}
+
 bool failure_of(struct http_reply *reply, int result, const char *thing, const char *id,
                 struct err *err)
 {

@@ -18,7 +18,11 @@
  * http_reply_error.
  */
 bool failure_reply(struct http_reply *reply, int result, const struct err *err);
-/* The same for a thing that a caller knows by its id: of -ENOENT it says that there is none. */
+/* True where result is 0, and else the same. */
+bool failure_or_true(struct http_reply *reply, int result, const struct err *err);
+/* failure_reply for a thing that a caller knows by its id: of -ENOENT it says that there is
+ * none.
+ */
 bool failure_of(struct http_reply *reply, int result, const char *thing, const char *id,
                 struct err *err);
 

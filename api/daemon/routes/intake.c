@@ -292,7 +292,7 @@ bool intake_code(struct daemon *d, struct http_request *request, const struct re
     if (r < 0)
         return failure_reply(reply, r == -ENOMEM ? r : -EIO, &err);
     r = look_at_code(d, request->caller.tenant, q, tar_fd, ret_archive, ret_skill, &err);
-    return r == 0 || failure_reply(reply, r, &err);
+    return failure_or_true(reply, r, &err);
 }
 
 /* How much of the body of SKILL.md fits an environment variable. */

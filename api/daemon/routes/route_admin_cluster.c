@@ -15,12 +15,6 @@ static bool has_cluster(const struct daemon *d, struct http_reply *reply)
                                           "in its settings");
 }
 
-/* False: there is a reply. */
-static bool succeeded(struct http_reply *reply, int result, const struct err *err)
-{
-    return result == 0 || failure_reply(reply, result, err);
-}
-
 void route_admin_cluster_get(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -42,7 +36,7 @@ void route_admin_cluster_init(void *ctx, struct http_request *request, struct ht
     bool made = false;
 
     if (!has_cluster(d, reply) ||
-        !succeeded(reply, cluster_init(d->cluster, &made, &err), &err))
+        !failure_or_true(reply, cluster_init(d->cluster, &made, &err), &err))
         return;
     if (made)
         audit_note(d->audit, &request->caller, "cluster.init", CLUSTER_BUCKET, "%s", "");
@@ -61,7 +55,7 @@ void route_admin_cluster_remove(void *ctx, struct http_request *request,
     struct err err = {0};
 
     if (!has_cluster(d, reply) ||
-        !succeeded(reply, cluster_remove(d->cluster, node, &err), &err))
+        !failure_or_true(reply, cluster_remove(d->cluster, node, &err), &err))
         return;
     audit_note(d->audit, &request->caller, "cluster.remove", node, "%s", "");
     http_reply_empty(reply, 204);

@@ -169,7 +169,7 @@ static bool parse_query(struct daemon *d, const struct http_request *request,
         (void)snprintf(ret_tenant, TENANT_ID_SIZE, "%s", tenant);
         r = 0;
     }
-    return r == 0 || failure_reply(reply, r, &err);
+    return failure_or_true(reply, r, &err);
 }
 
 void route_admin_key_list(void *ctx, struct http_request *request, struct http_reply *reply)

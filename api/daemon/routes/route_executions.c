@@ -48,12 +48,6 @@ static void creation_finish(struct creation *c)
     free(c->repeated);
 }
 
-/* The replies of a step that failed; true when it did not. */
-static bool step(struct http_reply *reply, int result, const struct err *err)
-{
-    return result == 0 || failure_reply(reply, result, err);
-}
-
 /* The replies of what the engine does not accept; true when it did. */
 static bool check_admission(const struct creation *c, struct http_reply *reply, int result,
                             const struct refusal *refusal, const struct err *err)
@@ -65,13 +59,13 @@ static bool check_admission(const struct creation *c, struct http_reply *reply, 
         return false;
     case -EADDRINUSE:
         metrics_count_session_conflict(c->daemon->metrics);
-        return step(reply, result, err);
+        return failure_or_true(reply, result, err);
     case -ENOENT:
         return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
     case -ESHUTDOWN:
         return http_reply_error(reply, 503, "stopping", "%s", err->message);
     default:
-        return step(reply, result < 0 ? -EIO : 0, err);
+        return failure_or_true(reply, result < 0 ? -EIO : 0, err);
     }
 }
 
@@ -81,7 +75,7 @@ static bool set_skill(struct execution *e, const char *name, const char *version
     struct err err = {0};
     int r = execution_set_skill(e, name, version, digest);
 
-    return step(reply, r < 0 ? err_no_memory(&err) : 0, &err);
+    return failure_or_true(reply, r < 0 ? err_no_memory(&err) : 0, &err);
 }
 
 static bool begin_tar(struct creation *c, struct http_reply *reply)
@@ -92,7 +86,7 @@ static bool begin_tar(struct creation *c, struct http_reply *reply)
     if (c->e->job.skill.fd >= 0)
         return true;
     (void)err_set_errno(&err, -c->e->job.skill.fd, "cannot keep the skill");
-    return step(reply, -EIO, &err);
+    return failure_or_true(reply, -EIO, &err);
 }
 
 /* The skill that came with the request: checked, kept in a nameless file, never registered. */
@@ -113,7 +107,8 @@ static bool load_inline(struct creation *c, struct http_request *http, struct sp
     c->e->packages = steal_ptr(&packages.layer.packages);
     c->e->packages_python = packages.layer.python_minor;
     /* Nobody else will ever show them: this skill is not registered. */
-    return step(reply, skill_strings_append(&c->e->warnings, &c->skill.warnings), &err) &&
+    return failure_or_true(reply, skill_strings_append(&c->e->warnings, &c->skill.warnings),
+                           &err) &&
            set_skill(c->e, c->skill.name, c->skill.version, c->archive.digest, reply);
 }
 
@@ -125,7 +120,8 @@ static bool load_code(struct creation *c, struct http_request *http, struct http
     return begin_tar(c, reply) &&
            intake_code(c->daemon, http, &c->request, c->e->job.skill.fd, &c->archive, &c->skill,
                        reply) &&
-           step(reply, skill_strings_append(&c->e->warnings, &c->skill.warnings), &err) &&
+           failure_or_true(reply, skill_strings_append(&c->e->warnings, &c->skill.warnings),
+                           &err) &&
            set_skill(c->e, "", "", c->archive.digest, reply);
 }
 
@@ -219,15 +215,15 @@ static bool load_registered(struct creation *c, struct http_request *http,
                                 : "there is no skill named %s, nor its version %s",
                      q->skill, q->version) < 0) {
             c->refusal = NULL;
-            return step(reply, err_no_memory(&err), &err);
+            return failure_or_true(reply, err_no_memory(&err), &err);
         }
         return set_skill(c->e, q->skill, q->version, "", reply);
     }
     if (r < 0)
-        return step(reply, -EIO, &err);
+        return failure_or_true(reply, -EIO, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
     r = skill_archive_reload(c->e->job.skill.fd, found.digest, &c->archive, &c->skill, &err);
-    return step(reply, r < 0 ? -EIO : 0, &err) && put_on_disk(c, http, reply) &&
+    return failure_or_true(reply, r < 0 ? -EIO : 0, &err) && put_on_disk(c, http, reply) &&
            set_skill(c->e, found.name, found.version, found.digest, reply);
 }
 
@@ -266,7 +262,7 @@ static bool find_repeated(struct creation *c, struct http_reply *reply)
     if (r == -ENOENT)
         return true;
     if (r < 0)
-        return step(reply, -EIO, &err);
+        return failure_or_true(reply, -EIO, &err);
     return strcmp(digest, c->request_digest) == 0 ||
            http_reply_error(reply, 409, "conflict",
                             "the idempotency key belongs to %s, which another request began: "
@@ -285,7 +281,7 @@ static bool check_key(struct creation *c, const char *text, size_t len, struct s
         return true;
     r = digest_request(c->said ? c->said : text, c->said ? c->said_len : len, upload,
                        c->request_digest);
-    return step(reply, r < 0 ? -EIO : 0, &err) && find_repeated(c, reply);
+    return failure_or_true(reply, r < 0 ? -EIO : 0, &err) && find_repeated(c, reply);
 }
 
 /* Makes the draft, and looks whether its tenant may begin an execution now. */
@@ -297,13 +293,13 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
 
     c->e = execution_create(c->tenant, &err);
     if (!c->e)
-        return step(reply, -ENOMEM, &err);
+        return failure_or_true(reply, -ENOMEM, &err);
     c->e->session = steal_ptr(&c->request.session);
     if (key) {
         c->e->idempotency_key = strdup(key);
         c->e->request_digest = strdup(c->request_digest);
         if (!c->e->idempotency_key || !c->e->request_digest)
-            return step(reply, err_no_memory(&err), &err);
+            return failure_or_true(reply, err_no_memory(&err), &err);
     }
     return check_admission(c, reply, engine_admit(c->daemon->engine, c->e, &refusal, &err),
                            &refusal, &err);
@@ -371,11 +367,12 @@ static bool plan(struct creation *c, struct http_reply *reply)
     struct err err = {0};
     int r = intake_entry(&c->skill, &c->archive, &c->request, &entry, &err);
 
-    if (!step(reply, r, &err) || !chooser_choose(c->daemon, &c->skill, &c->archive, &packages,
-                                                 entry.lang, c->request.image, c->e, reply))
+    if (!failure_or_true(reply, r, &err) ||
+        !chooser_choose(c->daemon, &c->skill, &c->archive, &packages, entry.lang,
+                        c->request.image, c->e, reply))
         return false;
     r = intake_plan(c->daemon, &c->skill, &c->archive, &c->request, &entry, c->e, &err);
-    return step(reply, r, &err);
+    return failure_or_true(reply, r, &err);
 }
 
 /* Parses the request and completes the draft. False when *reply says why not. */
@@ -396,8 +393,9 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         r = spool_view(json, &text);
         len = (size_t)json->size;
     }
-    if (!step(reply, r, &err) ||
-        !step(reply, request_parse(text, len, upload != NULL, &c->request, &err), &err) ||
+    if (!failure_or_true(reply, r, &err) ||
+        !failure_or_true(reply, request_parse(text, len, upload != NULL, &c->request, &err),
+                         &err) ||
         !check_key(c, text, len, upload, reply))
         return false;
     if (c->repeated)
@@ -410,20 +408,20 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     if (c->refusal)
         return true;
     if (fstat(c->e->job.skill.fd, &tar) < 0)
-        return step(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
+        return failure_or_true(reply, err_set_errno(&err, EIO, "cannot read the skill"), &err);
     c->e->fresh = c->request.is_fresh;
     c->e->job.has_session = c->e->session;
     c->e->job.skill.len = (uint64_t)tar.st_size;
     r = inputs_open(c->daemon, http, &c->request, text, c->e, &files, &err);
     /* Who has no room for them has said so. */
-    if (reply->status != 0 || !step(reply, r, &err))
+    if (reply->status != 0 || !failure_or_true(reply, r, &err))
         return false;
     if (!plan(c, reply))
         return false;
     /* What only this execution has: it may wait for long after the request is over. */
     r = take_input(c, json, text, &own);
     if (r < 0)
-        return step(reply, err_set_errno(&err, -r, "cannot keep the input"), &err);
+        return failure_or_true(reply, err_set_errno(&err, -r, "cannot keep the input"), &err);
     own += files + c->e->job.disk.len +
            (upload || c->request.code ? c->e->job.skill.len + c->e->job.packages.len : 0);
     c->e->held_bytes = http_request_hand_over(http, own);

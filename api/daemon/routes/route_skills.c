@@ -76,7 +76,7 @@ static bool find_row(struct daemon *d, const struct http_request *request,
         (void)err_set(&err, ENOENT, "skill %s has no version %s", name, version);
     else if (r == -ENOENT)
         (void)err_set(&err, ENOENT, "there is no skill named %s", name);
-    return r == 0 || failure_reply(reply, r, &err);
+    return failure_or_true(reply, r, &err);
 }
 
 /* A skill of the registry with its objects, all of one moment. */

@@ -10,14 +10,18 @@ GREW = 1.02  # by 2 % or more
 LEAST = 20
 
 
+def serial(host):
+    """(name, row) of the executions of one client."""
+    for row in host.get("executions", []):
+        # Several clients at once share one processor: how their work interleaves is chance.
+        if row["clients"] == 1:
+            yield f"{row['skill']}, {row['machine']}", row
+
+
 def figures(host):
     """Name -> value of every figure of a host that must not grow."""
     out = {}
-    for row in host.get("executions", []):
-        # Several clients at once share one processor: how their work interleaves is chance.
-        if row["clients"] > 1:
-            continue
-        name = f"{row['skill']}, {row['machine']}"
+    for name, row in serial(host):
         if row["response_ms"]:
             out[f"{name}: response, instructions"] = round(row["response_ms"]["p50"] * 1e6)
         if row["daemon_ms"]:

@@ -4,6 +4,8 @@
 Each is a ratio of two medians of the same host; one whose figures were not measured says nothing.
 """
 
+from compare import serial
+
 # (what, figure, at most this share of, that figure)
 PROMISES = (
     ("a hello on a machine that is used again answers", "hello, reused: response",
@@ -17,10 +19,7 @@ PROMISES = (
 def figures(host):
     """Name -> median of what one client at a time saw."""
     out = {row["name"]: row["time_ms"]["p50"] for row in host.get("peers", []) if row["time_ms"]}
-    for row in host.get("executions", []):
-        if row["clients"] > 1:
-            continue
-        name = f"{row['skill']}, {row['machine']}"
+    for name, row in serial(host):
         if row["response_ms"]:
             out[f"{name}: response"] = row["response_ms"]["p50"]
         if row["cycle_ms"] is not None:

@@ -11,13 +11,12 @@ import contextlib
 import os
 import pathlib
 import sys
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "categories"))
 
 from cases_machine import check_image, install_image  # noqa: E402
-from harness import bash_skill, case, check, check_equal, check_in, shorten, skill_zip, wait_until  # noqa: E402
+from harness import Beside, bash_skill, case, check, check_equal, check_in, shorten, skill_zip, wait_until  # noqa: E402
 from internet import Internet  # noqa: E402
 from tenants import Tenant  # noqa: E402
 
@@ -241,12 +240,12 @@ def a_guest_that_speaks_to_the_relay_reaches_what_is_permitted(world):
     in_own_thread(speak_to_the_relay, world)
 
 
-class Most(threading.Thread):
+class Most(Beside):
     """The most that a daemon holds: KiB, descriptors, threads."""
 
     def __init__(self, daemon):
         super().__init__()
-        self.daemon, self.over = daemon, threading.Event()
+        self.daemon = daemon
         self.found = self.before = self.now()
 
     def now(self):
@@ -255,14 +254,6 @@ class Most(threading.Thread):
     def run(self):
         while not self.over.wait(0.05):
             self.found = tuple(map(max, self.found, self.now()))
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.join()
 
     def check(self, executions):
         grown = [after - before for before, after in zip(self.before, self.found)]

@@ -12,6 +12,7 @@ import time
 
 from callers import TcpClient, check_health, free_port
 from harness import (
+    Beside,
     Skipped,
     case,
     check,
@@ -33,14 +34,14 @@ CONNECTIONS = 1000
 BIG = 'open("/sandbox/out/big", "wb").write(__import__("os").urandom(4 << 20))'
 
 
-class Siege(threading.Thread):
+class Siege(Beside):
     """Keeps so many connections, and steps each about once a second. What the daemon ends begins
     anew."""
 
     def __init__(self, port, n, begin, step):
         super().__init__()
         self.port, self.n, self.begin, self.step = port, n, begin, step
-        self.over, self.full = threading.Event(), threading.Event()
+        self.full = threading.Event()
         self.crowd, self.ended, self.problem = [], 0, None
 
     def connect(self):
@@ -78,14 +79,6 @@ class Siege(threading.Thread):
             self.full.set()
         for sock in self.crowd:
             sock.close()
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.join()
 
 
 def a_byte_of_a_head(sock):

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import zipfile
@@ -36,6 +37,22 @@ class Failed(Exception):
 
 class Skipped(Exception):
     """The case cannot run here; the text says why."""
+
+
+class Beside(threading.Thread):
+    """Runs as long as a `with` lasts, whose end sets `over`."""
+
+    def __init__(self):
+        super().__init__()
+        self.over = threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
 
 
 def case(function):

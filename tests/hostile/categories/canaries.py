@@ -15,10 +15,9 @@ import secrets
 import shutil
 import subprocess
 import sys
-import threading
 
 from contacts import Servers, Victim, free_port, is_listening
-from harness import Failed
+from harness import Beside, Failed
 
 CLONE_NEWNS, CLONE_NEWUTS = 0x20000, 0x4000000
 MS_REC_PRIVATE, MS_BIND = 0x4000 | 0x40000, 0x1000
@@ -54,25 +53,17 @@ def processes():
     return set(filter(str.isdigit, os.listdir("/proc")))
 
 
-class LeastMemory(threading.Thread):
+class LeastMemory(Beside):
     """How far the host's available memory falls."""
 
     def __init__(self):
         super().__init__()
-        self.over, self.least = threading.Event(), available_mib()
-        self.before = self.least
+        self.before = self.least = available_mib()
 
     def run(self):
         while not self.over.wait(0.05):
             self.least = min(self.least, available_mib())
 
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.join()
 
 
 class Canaries:

@@ -378,8 +378,9 @@ static bool is_fresh(const struct virtqueue *q)
 {
     return q->desc == 0 && q->avail == 0 && q->used == 0 && q->size == 0 && !q->ready &&
            q->next_avail == 0 && q->next_used == 0 && q->published_used == 0 &&
-           !q->interrupt_due && q->interrupt_after == 0 && q->taken == 0 && !q->kicks_off &&
-           !q->more && q->failure == NULL;
+           !q->interrupt_due && q->interrupt_after == 0 && q->interrupt_after_bytes == 0 &&
+           q->taken == 0 && q->taken_bytes == 0 && !q->kicks_off && !q->more &&
+           q->failure == NULL;
 }
 
 void oracle_check_reset(struct oracle *o, size_t index)

@@ -205,6 +205,7 @@ static void test_moderation(void **state)
     struct fixture *f = *state;
 
     f->q.interrupt_after = 3;
+    f->q.interrupt_after_bytes = UINT32_MAX;
     for (uint16_t i = 0; i < 4; i++) {
         fake_desc(&f->d, 0, i, FAKE_BUFFERS, 1, WR, 0);
         fake_offer(&f->d, 0, i);
@@ -218,6 +219,30 @@ static void test_moderation(void **state)
     virtqueue_clear_interrupt(&f->q);
     assert_false(f->q.interrupt_due);
     assert_int_equal(f->q.taken, 0);
+    assert_int_equal(f->q.taken_bytes, 0);
+}
+
+/* Few descriptors hold many bytes; what is written into counts for nothing. */
+static void test_moderation_by_bytes(void **state)
+{
+    struct fixture *f = *state;
+
+    f->q.interrupt_after = 100;
+    f->q.interrupt_after_bytes = 2500;
+    for (uint16_t i = 0; i < 7; i++) {
+        fake_desc(&f->d, 0, i, FAKE_BUFFERS, 1000, i < 3 ? WR : 0, 0);
+        fake_offer(&f->d, 0, i);
+        assert_int_equal(virtqueue_pop(&f->q, &f->chain), 1);
+        virtqueue_push(&f->q, i, 1);
+        virtqueue_publish(&f->q);
+        assert_int_equal(virtqueue_take_interrupt(&f->q), i == 5);
+    }
+    /* All the guest's memory, time and again, is still many. */
+    f->q.taken_bytes = UINT32_MAX - 999;
+    fake_desc(&f->d, 0, 7, FAKE_BUFFERS, 1000, 0, 0);
+    fake_offer(&f->d, 0, 7);
+    assert_int_equal(virtqueue_pop(&f->q, &f->chain), 1);
+    assert_int_equal(f->q.taken_bytes, UINT32_MAX);
 }
 
 static void test_wrap(void **state)
@@ -396,6 +421,7 @@ int main(void)
         TEST(test_unpop),
         TEST(test_suppression),
         TEST(test_moderation),
+        TEST(test_moderation_by_bytes),
         TEST(test_wrap),
         TEST(test_avail_too_far),
         TEST(test_avail_backwards),

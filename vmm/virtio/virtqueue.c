@@ -138,6 +138,12 @@ static int add_buffer(struct virtqueue *q, struct virtqueue_chain *chain,
     return 0;
 }
 
+static void count_taken(struct virtqueue *q, unsigned int descriptors, uint32_t bytes)
+{
+    q->taken = (uint16_t)(q->taken + descriptors);
+    q->taken_bytes = bytes < UINT32_MAX - q->taken_bytes ? q->taken_bytes + bytes : UINT32_MAX;
+}
+
 int virtqueue_pop(struct virtqueue *q, struct virtqueue_chain *ret_chain)
 {
     int waiting = count_waiting(q);
@@ -167,7 +173,7 @@ int virtqueue_pop(struct virtqueue *q, struct virtqueue_chain *ret_chain)
         }
         if ((desc.flags & VRING_DESC_F_NEXT) == 0) {
             q->next_avail++;
-            q->taken = (uint16_t)(q->taken + steps + 1);
+            count_taken(q, steps + 1, ret_chain->readable_len);
             return 1;
         }
         index = desc.next;
@@ -228,11 +234,16 @@ bool virtqueue_has_work(struct virtqueue *q)
     return count_waiting(q) > 0;
 }
 
+static bool is_held_back(const struct virtqueue *q)
+{
+    return q->taken < q->interrupt_after && q->taken_bytes < q->interrupt_after_bytes;
+}
+
 bool virtqueue_take_interrupt(struct virtqueue *q)
 {
     uint16_t flags;
 
-    if (q->failure != NULL || !q->interrupt_due || q->taken < q->interrupt_after) {
+    if (q->failure != NULL || !q->interrupt_due || is_held_back(q)) {
         return false;
     }
     virtqueue_clear_interrupt(q);
@@ -250,6 +261,7 @@ void virtqueue_clear_interrupt(struct virtqueue *q)
 {
     q->interrupt_due = false;
     q->taken = 0;
+    q->taken_bytes = 0;
 }
 
 static size_t make_iov(const struct virtqueue *q, const struct virtqueue_buffer *buffers,

@@ -32,13 +32,15 @@ struct virtqueue {
     uint16_t next_used;
     uint16_t published_used; /* what the guest was last told in used.idx */
     bool interrupt_due;      /* published something since the last interrupt decision */
-    /* Interrupt moderation: for this queue alone there is none before that many descriptors
-       were taken. 0 for none; reset clears it. */
+    /* Interrupt moderation: for this queue alone there is none before that many descriptors, or
+       bytes for the device to read, were taken. 0 for none; reset clears it. */
     uint16_t interrupt_after;
-    uint16_t taken;      /* descriptors since the last interrupt */
-    bool kicks_off;      /* VIRTQ_USED_F_NO_NOTIFY is set */
-    bool more;           /* the device left work behind to keep its callback short */
-    const char *failure; /* NULL, or what rule was broken: a constant */
+    uint32_t interrupt_after_bytes;
+    uint16_t taken;       /* descriptors since the last interrupt */
+    uint32_t taken_bytes; /* which they hold for the device to read; it stops at the highest */
+    bool kicks_off;       /* VIRTQ_USED_F_NO_NOTIFY is set */
+    bool more;            /* the device left work behind to keep its callback short */
+    const char *failure;  /* NULL, or what rule was broken: a constant */
 };
 
 struct virtqueue_buffer {
@@ -93,7 +95,7 @@ void virtqueue_want_kicks(struct virtqueue *q, bool wanted);
 bool virtqueue_has_work(struct virtqueue *q);
 /*
  * Decides on the interrupt that is due, honouring VIRTQ_AVAIL_F_NO_INTERRUPT, and clears it.
- * One that is held back by interrupt_after stays due.
+ * One that is held back by interrupt_after and interrupt_after_bytes stays due.
  */
 bool virtqueue_take_interrupt(struct virtqueue *q);
 /* The driver gets an interrupt for another queue and will look at this one too: none is due. */

@@ -22,8 +22,14 @@
  * and a round of its workers; an interrupt for a packet to the guest tells it as well. The
  * other half holds the largest packet of Linux (18 descriptors) three times, so that it never
  * waits for one.
+ *
+ * Nor do many bytes wait. Linux wakes a writer that hears of credit only where the packets that
+ * it could not free yet take less than half of the socket's buffer (sock_def_write_space: 104
+ * KiB); else it does when it frees them, which without an interrupt is never. A packet may take
+ * twice its bytes and 1 KiB.
  */
 #define TX_INTERRUPT_AFTER(size) ((uint16_t)((size) / 2u))
+#define TX_INTERRUPT_AFTER_BYTES (32u * 1024u)
 /* The guest is told of freed space when this much has been freed since it last heard. */
 #define CREDIT_STEP (VSOCK_BUF_ALLOC / 2u)
 
@@ -99,6 +105,7 @@ static void take_queues(struct vsock *v, struct virtqueue *queues)
 {
     v->queues = queues;
     queues[VSOCK_QUEUE_TX].interrupt_after = TX_INTERRUPT_AFTER(queues[VSOCK_QUEUE_TX].size);
+    queues[VSOCK_QUEUE_TX].interrupt_after_bytes = TX_INTERRUPT_AFTER_BYTES;
 }
 
 static void vsock_activate(struct virtio_device *dev, struct virtqueue *queues)

@@ -306,6 +306,71 @@ void nats_delete_bucket(const struct nats_world *w, const char *stream)
     natsConnection_Destroy(connection);
 }
 
+char *nats_last(const struct nats_world *w, const char *stream, const char *subject,
+                char ret_subject[256])
+{
+    jsCtx *js = NULL;
+    jsErrCode code = 0;
+    natsMsg *message = NULL;
+    natsConnection *connection = connect_some(w, &js);
+    char *text = NULL;
+
+    if (js_GetLastMsg(&message, js, stream, subject, NULL, &code) == NATS_OK) {
+        text = strndup(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
+        assert_non_null(text);
+        snprintf(ret_subject, 256, "%s", natsMsg_GetSubject(message));
+    }
+    natsMsg_Destroy(message);
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(connection);
+    return text;
+}
+
+void nats_purge(const struct nats_world *w, const char *stream, const char *subject)
+{
+    jsCtx *js = NULL;
+    jsErrCode code = 0;
+    jsOptions options;
+    natsConnection *connection = connect_some(w, &js);
+
+    jsOptions_Init(&options);
+    options.Stream.Purge.Subject = subject;
+    assert_int_equal(js_PurgeStream(js, stream, &options, &code), NATS_OK);
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(connection);
+}
+
+void nats_limit(const struct nats_world *w, const char *stream, int64_t max_bytes)
+{
+    jsCtx *js = NULL;
+    jsErrCode code = 0;
+    jsStreamInfo *info = NULL;
+    natsConnection *connection = connect_some(w, &js);
+
+    assert_int_equal(js_GetStreamInfo(&info, js, stream, NULL, &code), NATS_OK);
+    info->Config->MaxBytes = max_bytes;
+    assert_int_equal(js_UpdateStream(NULL, js, info->Config, NULL, &code), NATS_OK);
+    jsStreamInfo_Destroy(info);
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(connection);
+}
+
+uint64_t nats_count(const struct nats_world *w, const char *stream)
+{
+    jsCtx *js = NULL;
+    jsErrCode code = 0;
+    jsStreamInfo *info = NULL;
+    natsConnection *connection = connect_some(w, &js);
+    uint64_t n;
+
+    assert_int_equal(js_GetStreamInfo(&info, js, stream, NULL, &code), NATS_OK);
+    n = info->State.Msgs;
+    jsStreamInfo_Destroy(info);
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(connection);
+    return n;
+}
+
 void nats_start_node(struct harness *h, const struct nats_world *w, const char *name,
                      const char *more)
 {

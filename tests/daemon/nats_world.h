@@ -34,9 +34,10 @@ void nats_end(struct nats_world *w);
 /* Ends one at once, or starts it again with what it had and waits until it accepts. */
 void nats_kill(struct nats_world *w, size_t server);
 void nats_restart(struct nats_world *w, size_t server);
-/* The streams of nodes and of changes. */
+/* The streams of nodes, of changes and of what skills hold. */
 #define NATS_NODES   "KV_skillvm_nodes"
 #define NATS_CHANGES "KV_skillvm_registry"
+#define NATS_OBJECTS "OBJ_skillvm_objects"
 /* The server that leads a stream. Waits until one does. */
 size_t nats_leader(const struct nats_world *w, const char *stream);
 
@@ -46,6 +47,15 @@ const char *nats_urls(const struct nats_world *w, char *out, size_t size);
 void nats_publish(const struct nats_world *w, const char *subject, const void *data,
                   size_t len);
 void nats_delete_bucket(const struct nats_world *w, const char *stream);
+/* The last message of a stream to a subject, as an owned text; NULL: there is none. */
+char *nats_last(const struct nats_world *w, const char *stream, const char *subject,
+                char ret_subject[256]);
+/* Removes all of a subject from a stream. */
+void nats_purge(const struct nats_world *w, const char *stream, const char *subject);
+/* Lets a stream have so many bytes, and refuse what is more. */
+void nats_limit(const struct nats_world *w, const char *stream, int64_t max_bytes);
+/* How many messages a stream has. */
+uint64_t nats_count(const struct nats_world *w, const char *stream);
 
 /*
  * A daemon that is to be a node of this name; more: further lines of `cluster:`, or "". With

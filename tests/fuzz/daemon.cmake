@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 if(TARGET apidaemon)
     skillvm_fuzz(egress_frames apiegress)
+    skillvm_fuzz(cluster_entries apicluster)
     skillvm_fuzz(node_entry apicluster)
     skillvm_fuzz(guest_frames apidaemon)
     skillvm_fuzz(config apidaemon)

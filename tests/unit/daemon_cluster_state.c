@@ -248,6 +248,7 @@ static const struct cluster_driver driver = {
     .watch = fake_watch,
     .next = fake_next,
     .release = fake_release,
+    .objects_look = fake_look,
 };
 
 static struct cluster *start(void)

@@ -8,31 +8,42 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HEX         "0123456789abcdef"
-#define TENANT_PART "tenant."
-#define KEY_PART    "key."
+#define HEX "0123456789abcdef"
+
+/* What a key begins with, and what the id behind it does. */
+static const struct {
+    const char *part, *id;
+} kinds[CHANGE_KINDS] = {
+    [CHANGE_TENANT] = {"tenant.", ID_TENANT},
+    [CHANGE_KEY] = {"key.", ID_KEY},
+    [CHANGE_SKILL] = {"skill.", ID_SKILL},
+};
 
 void change_entry_key(enum change_kind kind, const char *id, char ret[CHANGE_KEY_SIZE])
 {
-    (void)snprintf(ret, CHANGE_KEY_SIZE, "%s%.36s",
-                   kind == CHANGE_TENANT ? TENANT_PART : KEY_PART, id);
+    (void)snprintf(ret, CHANGE_KEY_SIZE, "%s%.36s", kinds[kind].part, id);
 }
 
 int change_entry_parse_key(const char *key, struct change *ret)
 {
-    const char *id = NULL;
+    for (int kind = 0; kind < CHANGE_KINDS; kind++) {
+        size_t len = strlen(kinds[kind].part);
 
-    if (strncmp(key, TENANT_PART, strlen(TENANT_PART)) == 0) {
-        ret->kind = CHANGE_TENANT;
-        id = key + strlen(TENANT_PART);
-    } else if (strncmp(key, KEY_PART, strlen(KEY_PART)) == 0) {
-        ret->kind = CHANGE_KEY;
-        id = key + strlen(KEY_PART);
+        if (strncmp(key, kinds[kind].part, len) != 0)
+            continue;
+        ret->kind = (enum change_kind)kind;
+        key += len;
+        if (!(kind == CHANGE_TENANT ? tenant_id_valid(key) : ids_valid(kinds[kind].id, key)))
+            return -EINVAL;
+        (void)snprintf(ret->id, sizeof(ret->id), "%s", key);
+        return 0;
     }
-    if (!id || !(ret->kind == CHANGE_TENANT ? tenant_id_valid(id) : ids_valid(ID_KEY, id)))
-        return -EINVAL;
-    (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
-    return 0;
+    return -EINVAL;
+}
+
+static bool is_digest(const char *text)
+{
+    return strspn(text, HEX) == CHANGE_DIGEST_SIZE - 1;
 }
 
 /* For people, without what a terminal or a log would act on. */
@@ -85,13 +96,59 @@ static int take_key(struct json_slice object, struct change_key *ret)
     if (entry_take_text(object, "tenant", ret->tenant, sizeof(ret->tenant)) < 0 ||
         !tenant_id_valid(ret->tenant) ||
         entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
-        strspn(ret->digest, HEX) != CHANGE_DIGEST_SIZE - 1 ||
+        !is_digest(ret->digest) ||
         entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 ||
         !is_plain(ret->name) || entry_take_bool(object, "operator", &ret->is_operator) < 0 ||
         entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
         entry_take_number(object, "revoked_ns", INT64_MAX, &ret->revoked_ns) < 0)
         return -EINVAL;
     return ret->is_operator && strcmp(ret->tenant, TENANT_DEFAULT) != 0 ? -EINVAL : 0;
+}
+
+/* As a request may name it. */
+static bool is_name(const char *text)
+{
+    return text[0] && text[0] != '.' && is_plain(text) && !strpbrk(text, "/\\@\"");
+}
+
+/* The packages of a skill, which may have none. */
+static int take_packages(struct json_slice object, struct change_skill *ret)
+{
+    struct json_slice list;
+
+    if (json_find(object, "packages", &list)) {
+        if (!json_is_array(list) || list.len >= sizeof(ret->packages))
+            return -EINVAL;
+        memcpy(ret->packages, list.data, list.len);
+        ret->packages[list.len] = '\0';
+    }
+    if (entry_take_text(object, "packages_digest", ret->packages_digest,
+                        sizeof(ret->packages_digest)) < 0 ||
+        entry_take_number(object, "packages_python", UINT8_MAX, &ret->packages_python) < 0)
+        return -EINVAL;
+    return !ret->packages_digest[0] || (ret->packages[0] && is_digest(ret->packages_digest))
+               ? 0
+               : -EINVAL;
+}
+
+static int take_skill(struct json_slice object, struct change_skill *ret)
+{
+    if (entry_take_text(object, "tenant", ret->tenant, sizeof(ret->tenant)) < 0 ||
+        !tenant_id_valid(ret->tenant) ||
+        entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 ||
+        !is_name(ret->name) ||
+        entry_take_text(object, "version", ret->version, sizeof(ret->version)) < 0 ||
+        !is_name(ret->version) ||
+        entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
+        !is_digest(ret->digest) ||
+        entry_take_text(object, "description", ret->description, sizeof(ret->description)) <
+            0 ||
+        entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
+        entry_take_number(object, "bytes", INT64_MAX, &ret->bytes) < 0 ||
+        entry_take_number(object, "place", CHANGE_PLACE_MAX, &ret->place) < 0 ||
+        entry_take_bool(object, "floating", &ret->is_floating) < 0)
+        return -EINVAL;
+    return take_packages(object, ret);
 }
 
 /* A JSON object of a schema that is known. 0, or -EINVAL with *ret_why. */
@@ -102,6 +159,20 @@ static int take_object(const char *data, size_t len, struct json_slice *ret,
     return len > CHANGE_ENTRY_BYTES_MAX
                ? -EINVAL
                : entry_take_object(data, len, CHANGE_ENTRY_SCHEMA, ret, ret_why);
+}
+
+static int take(struct json_slice object, struct change *change)
+{
+    switch (change->kind) {
+    case CHANGE_TENANT:
+        return take_tenant(object, change->id, &change->tenant);
+    case CHANGE_KEY:
+        return take_key(object, &change->key);
+    case CHANGE_SKILL:
+        return take_skill(object, &change->skill);
+    default:
+        return -EINVAL;
+    }
 }
 
 int change_entry_parse(const char *key, const char *data, size_t len, bool is_removed,
@@ -116,9 +187,7 @@ int change_entry_parse(const char *key, const char *data, size_t len, bool is_re
     if (!is_removed && take_object(data, len, &object, ret_why) < 0)
         return -EINVAL;
     *ret_why = NODE_MALFORMED;
-    if (is_removed                     ? strcmp(change.id, TENANT_DEFAULT) == 0
-        : change.kind == CHANGE_TENANT ? take_tenant(object, change.id, &change.tenant) < 0
-                                       : take_key(object, &change.key) < 0)
+    if (is_removed ? strcmp(change.id, TENANT_DEFAULT) == 0 : take(object, &change) < 0)
         return -EINVAL;
     *ret = change;
     return 0;
@@ -149,16 +218,41 @@ static void write_key(struct json_writer *w, const struct change_key *key)
     json_write_number(w, "revoked_ns", key->revoked_ns);
 }
 
+static void write_skill(struct json_writer *w, const struct change_skill *skill)
+{
+    json_write_string(w, "tenant", skill->tenant);
+    json_write_string(w, "name", skill->name);
+    json_write_string(w, "version", skill->version);
+    json_write_string(w, "digest", skill->digest);
+    json_write_string(w, "description", skill->description);
+    json_write_number(w, "created_ns", skill->created_ns);
+    json_write_number(w, "bytes", skill->bytes);
+    json_write_number(w, "place", skill->place);
+    json_write_bool(w, "floating", skill->is_floating);
+    if (skill->packages[0])
+        json_write_value(
+            w, "packages",
+            (struct json_slice){.data = skill->packages, .len = strlen(skill->packages)});
+    json_write_string(w, "packages_digest", skill->packages_digest);
+    json_write_number(w, "packages_python", skill->packages_python);
+}
+
 int change_entry_write(const struct change *change, struct buf *ret)
 {
     struct json_writer w = json_writer_init(CHANGE_ENTRY_BYTES_MAX);
 
+    /* A row may have more than a change has room for. */
+    if (change->kind == CHANGE_SKILL && change->skill.packages[0] &&
+        change->skill.packages[0] != '[')
+        return -E2BIG;
     json_write_open(&w, NULL, '{');
     json_write_number(&w, "schema", CHANGE_ENTRY_SCHEMA);
     if (change->kind == CHANGE_TENANT)
         write_tenant(&w, &change->tenant);
-    else
+    else if (change->kind == CHANGE_KEY)
         write_key(&w, &change->key);
+    else
+        write_skill(&w, &change->skill);
     json_write_close(&w, '}');
     return json_writer_end(&w, ret);
 }

@@ -4,8 +4,9 @@
  * bucket of nodes, and watches those of the others. What the others say is checked like a
  * stranger's, and nothing of it is a promise. No execution waits for anything of this.
  *
- * A second thread, with a connection of its own, follows the bucket of changes: what tenants
- * and keys are to be. They are written there and nowhere else, and become rows of every node.
+ * A second thread, with a connection of its own, follows the bucket of changes: what tenants,
+ * keys and skills are to be. What the skills hold is in a bucket of objects. They are written
+ * there and nowhere else, and become rows of every node.
  *
  * A node is joined while its own entry comes back to it, through a majority of the servers, and
  * every change is made here.
@@ -22,6 +23,7 @@
 
 #define CLUSTER_BUCKET         "skillvm_nodes"
 #define CLUSTER_CHANGES        "skillvm_registry"
+#define CLUSTER_OBJECTS        "skillvm_objects"
 #define CLUSTER_RENEW_MS       3000u  /* between two renewals of an entry */
 #define CLUSTER_LEASE_MS       9000u  /* without a renewal a node is cut off, for itself too */
 #define CLUSTER_TTL_MS         15000u /* and then its entry goes */
@@ -86,6 +88,8 @@ struct cluster_replica {
     int (*row)(void *ctx, enum change_kind kind, const char *id, struct change *ret,
                struct err *err);
     int (*each)(void *ctx, cluster_visit_fn *visit, void *visit_ctx, struct err *err);
+    /* Opens an object that a row names: a descriptor, or -ENOENT where it is not here. */
+    int (*object)(void *ctx, const char *digest, struct err *err);
 };
 
 /*
@@ -100,6 +104,19 @@ int cluster_follow(struct cluster *cluster, const struct cluster_replica *replic
  * servers do not confirm it, with what is known of it.
  */
 int cluster_change(struct cluster *cluster, change_plan *plan, void *ctx, struct err *err);
+/*
+ * Puts what a file holds into the bucket of objects, under its SHA-256; replicated on return.
+ * One that is there stays, and is as new as one that is put. 0; -EAGAIN as of cluster_change.
+ */
+int cluster_object_put(struct cluster *cluster, const char *digest, int fd, uint64_t size,
+                       struct err *err);
+/*
+ * Writes what the bucket has under a digest to an empty file, up to max bytes; the caller
+ * checks whether it is that. 0; -EREMOTEIO where the servers do not have it, or not so;
+ * -EAGAIN where they cannot be asked; -errno of the file.
+ */
+int cluster_object_get(struct cluster *cluster, const char *digest, uint64_t max, int fd,
+                       struct err *err);
 /* Whether what is known of keys is new enough to go by. NULL is fine, and yes. */
 bool cluster_takes_keys(struct cluster *cluster);
 /* Who waits for servers stops waiting. NULL is fine. */
@@ -108,7 +125,8 @@ void cluster_stop(struct cluster *cluster);
 void cluster_look(struct cluster *cluster, struct cluster_status *ret);
 
 /*
- * Makes the buckets with the replicas of the settings, where they are not there. *ret_made is
+ * Makes the buckets with the replicas of the settings, where they are not there, with the
+ * objects of skills that are here and not there. *ret_made is
  * false where they were. -EEXIST where they have other replicas; -EAGAIN where the servers
  * cannot be asked, or cannot do it, with the reason.
  */

@@ -48,23 +48,26 @@ static void hurry(struct cluster *c)
 static int make_bucket(struct cluster *c, struct cluster_link *link,
                        const struct cluster_bucket *wanted, bool *ret_made, struct err *err)
 {
+    bool of_objects = strcmp(wanted->name, CLUSTER_OBJECTS) == 0;
     struct cluster_bucket there = {0};
     struct err why = {0};
-    enum cluster_fault fault = c->driver->bucket_look(link, wanted->name, &there, &why);
+    enum cluster_fault fault = (of_objects ? c->driver->objects_look : c->driver->bucket_look)(
+        link, wanted->name, &there, &why);
     bool is_new = fault == CLUSTER_NO_BUCKET;
 
     if (is_new) {
         why = (struct err){0};
-        fault = c->driver->bucket_make(link, wanted, &why);
+        fault =
+            (of_objects ? c->driver->objects_make : c->driver->bucket_make)(link, wanted, &why);
     }
     if (fault != CLUSTER_OK)
         return cluster_result(fault, &why, err);
     if (!is_new && there.replicas != c->replicas)
         return err_set(err, EEXIST,
                        "the bucket %s is there with %u replica%s, and cluster.replicas says "
-                       "%u: change the setting, or the stream KV_%s with `nats stream edit`",
+                       "%u: change the setting, or the stream %s_%s with `nats stream edit`",
                        wanted->name, there.replicas, there.replicas == 1 ? "" : "s",
-                       c->replicas, wanted->name);
+                       c->replicas, of_objects ? "OBJ" : "KV", wanted->name);
     *ret_made |= is_new;
     return 0;
 }
@@ -81,11 +84,15 @@ static int make_all(struct cluster *c, struct cluster_link *link, bool *ret_made
                                            .replicas = c->replicas,
                                            .max_bytes = BUCKET_BYTES,
                                            .max_value_bytes = CHANGE_ENTRY_BYTES_MAX};
-    int r = make_bucket(c, link, &nodes, ret_made, err);
+    const struct cluster_bucket objects = {.name = CLUSTER_OBJECTS, .replicas = c->replicas};
+    const struct cluster_bucket *all[] = {&nodes, &objects, &changes};
+    int r = 0;
 
+    for (size_t i = 0; r == 0 && i < sizeof(all) / sizeof(all[0]); i++)
+        r = make_bucket(c, link, all[i], ret_made, err);
     if (r < 0)
         return r;
-    r = make_bucket(c, link, &changes, ret_made, err);
+    r = cluster_seed_objects(c, link, err);
     return r < 0 ? r : cluster_seed(c, link, ret_made, err);
 }
 

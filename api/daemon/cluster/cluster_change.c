@@ -125,20 +125,27 @@ static int change_over(struct cluster *c, struct cluster_link *link, change_plan
     return err_set(err, EAGAIN, "nothing was changed: others change too much at once");
 }
 
+int cluster_check_joined(struct cluster *c, struct err *err)
+{
+    struct cluster_status status;
+
+    cluster_look(c, &status);
+    if (status.state == CLUSTER_JOINED)
+        return 0;
+    return err_set(err, EAGAIN,
+                   "nothing is changed while this node is not joined to its cluster: %.380s",
+                   status.state == CLUSTER_CONNECTING ? "it is connecting" : status.message);
+}
+
 int cluster_change(struct cluster *c, change_plan *plan, void *ctx, struct err *err)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->follow.writer);
-    struct cluster_status status;
     struct cluster_link *link;
     size_t server;
-    int r;
+    int r = cluster_check_joined(c, err);
 
-    cluster_look(c, &status);
-    if (status.state != CLUSTER_JOINED)
-        return err_set(
-            err, EAGAIN,
-            "nothing is changed while this node is not joined to its cluster: %.380s",
-            status.state == CLUSTER_CONNECTING ? "it is connecting" : status.message);
+    if (r < 0)
+        return r;
     (void)revision_now(c, &server);
     r = cluster_connect(c, server, &link, err);
     if (r < 0)

@@ -23,6 +23,7 @@ const char *const cluster_fault_names[CLUSTER_FAULTS] = {
     [CLUSTER_CLOCK] = "clock",
     [CLUSTER_NEWER] = "newer_version",
     [CLUSTER_OWN_ROWS] = "own_rows",
+    [CLUSTER_NO_OBJECTS] = "no_objects",
 };
 
 static const char *const meanings[CLUSTER_FAULTS] = {
@@ -39,9 +40,12 @@ static const char *const meanings[CLUSTER_FAULTS] = {
         "a bucket of the cluster was deleted: make it anew with `skillvm cluster init`, at the "
         "node whose changes are the newest",
     [CLUSTER_NEWER] = "a newer skillvm wrote what this one cannot read: install that here",
-    [CLUSTER_OWN_ROWS] =
-        "this node has a tenant or a key that the cluster does not: take cluster: out of its "
-        "settings and remove it, or begin with an empty data folder",
+    [CLUSTER_OWN_ROWS] = "this node has a tenant, a key or a skill that the cluster does not: "
+                         "take cluster: out of its "
+                         "settings and remove it, or begin with an empty data folder",
+    [CLUSTER_NO_OBJECTS] =
+        "the bucket of the skills' objects is not there: make it with `skillvm cluster init`, "
+        "at a node that has them",
 };
 
 void cluster_explain(enum cluster_fault fault, const struct err *err, char ret[ERR_MESSAGE_MAX])
@@ -50,7 +54,8 @@ void cluster_explain(enum cluster_fault fault, const struct err *err, char ret[E
 
     if (!meaning)
         (void)snprintf(ret, ERR_MESSAGE_MAX, "%s", err->message);
-    else if (fault == CLUSTER_NO_BUCKET || fault == CLUSTER_BUCKET_GONE)
+    else if (fault == CLUSTER_NO_BUCKET || fault == CLUSTER_BUCKET_GONE ||
+             fault == CLUSTER_NO_OBJECTS)
         (void)snprintf(ret, ERR_MESSAGE_MAX, "%s", meaning);
     else
         (void)snprintf(ret, ERR_MESSAGE_MAX, "%s: %.380s", meaning, err->message);

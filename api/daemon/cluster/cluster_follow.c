@@ -179,6 +179,20 @@ static enum cluster_fault take(struct session *s, const struct cluster_entry *en
     return entry->pending == 0 ? commit(s, err) : CLUSTER_OK;
 }
 
+/* That there is a place for what skills hold. */
+static enum cluster_fault look_at_objects(struct session *s, struct err *err)
+{
+    struct cluster_bucket bucket = {0};
+    enum cluster_fault fault =
+        s->cluster->driver->objects_look(s->link, CLUSTER_OBJECTS, &bucket, err);
+
+    if (cluster_fault_passes(fault))
+        *err = (struct err){0};
+    return fault == CLUSTER_NO_BUCKET    ? CLUSTER_NO_OBJECTS
+           : cluster_fault_passes(fault) ? CLUSTER_OK
+                                         : fault;
+}
+
 /* Asks whether there is more than what is made here. */
 static enum cluster_fault look(struct session *s, struct err *err)
 {
@@ -195,6 +209,9 @@ static enum cluster_fault look(struct session *s, struct err *err)
         set_good(c, asked_ns);
         if (asked_ns < s->note_ns)
             return CLUSTER_OK;
+        fault = look_at_objects(s, err);
+        if (fault != CLUSTER_OK)
+            return fault;
         s->note_ns = asked_ns + NOTE_MS * NS_PER_MS;
         s->place.noted_ns = clock_realtime_ns();
         c->follow.replica.note(c->follow.replica.ctx, &s->place);
@@ -265,6 +282,8 @@ static enum cluster_fault begin(struct session *s, struct err *err)
 
     if (fault == CLUSTER_OK)
         fault = ask_bucket(s, name, err);
+    if (fault == CLUSTER_OK)
+        fault = look_at_objects(s, err);
     if (fault != CLUSTER_OK)
         return fault;
     if (replica->look(replica->ctx, &s->place, err) < 0)

@@ -98,6 +98,13 @@ int cluster_result(enum cluster_fault fault, const struct err *why, struct err *
 /* Connects to the first server that can be reached, from one of them on. 0, or -EAGAIN. */
 int cluster_connect(struct cluster *c, size_t first, struct cluster_link **ret,
                     struct err *err);
+/* The same for the bucket of objects. */
+enum cluster_fault cluster_tell_objects(struct cluster *c, struct cluster_link *link,
+                                        enum cluster_fault fault, struct err *err);
+/* Puts all objects that rows of this node name, and that are here, to where they are not. */
+int cluster_seed_objects(struct cluster *c, struct cluster_link *link, struct err *err);
+/* 0, or -EAGAIN where this node is not joined. */
+int cluster_check_joined(struct cluster *c, struct err *err);
 /* Puts all rows of this node into a bucket that is not whole, and says then that it is. */
 int cluster_seed(struct cluster *c, struct cluster_link *link, bool *ret_made, struct err *err);
 /* Whether keys are taken by what is known; under the lock. */

@@ -18,11 +18,14 @@
 #include <stdint.h>
 
 /* Both sides have the same, or the module is of another version. */
-#define CLUSTER_DRIVER_VERSION 2u
+#define CLUSTER_DRIVER_VERSION 3u
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
 #define CLUSTER_KEY_SIZE 129u
+
+#define CLUSTER_OBJECT_META  "M."
+#define CLUSTER_OBJECT_CHUNK "C."
 
 /* Why something of the cluster's was not done. */
 enum cluster_fault {
@@ -43,10 +46,11 @@ enum cluster_fault {
     CLUSTER_BUCKET_GONE, /* it was there */
     CLUSTER_NAME_TAKEN,
     CLUSTER_CLOCK,
-    CLUSTER_NEWER,    /* what a later version wrote cannot be followed */
-    CLUSTER_OWN_ROWS, /* this node has what the cluster does not */
+    CLUSTER_NEWER,      /* what a later version wrote cannot be followed */
+    CLUSTER_OWN_ROWS,   /* this node has what the cluster does not */
+    CLUSTER_NO_OBJECTS, /* the bucket of objects is not there */
 };
-#define CLUSTER_FAULTS (CLUSTER_OWN_ROWS + 1)
+#define CLUSTER_FAULTS (CLUSTER_NO_OBJECTS + 1)
 
 /* How to be let in. Texts are borrowed for a call; "" where there is none. */
 struct cluster_access {
@@ -133,6 +137,42 @@ struct cluster_driver {
                                struct cluster_entry *ret, struct err *err);
     /* Safe on a zeroed one. */
     void (*release)(struct cluster_entry *entry);
+
+    /*
+     * Buckets of objects, as NATS's own tools read them: under the key CLUSTER_OBJECT_META and
+     * its name in base64url lies what an object is, as JSON, and under CLUSTER_OBJECT_CHUNK and
+     * a word that no other has are its chunks in turn. Of their settings name, replicas and
+     * max_bytes count.
+     */
+    enum cluster_fault (*objects_look)(struct cluster_link *link, const char *name,
+                                       struct cluster_bucket *ret, struct err *err);
+    enum cluster_fault (*objects_make)(struct cluster_link *link,
+                                       const struct cluster_bucket *bucket, struct err *err);
+    /* As get. */
+    enum cluster_fault (*object_get)(struct cluster_link *link, const char *bucket,
+                                     const char *key, struct cluster_entry *ret,
+                                     struct err *err);
+    /* As put, in place of all that is under the key. */
+    enum cluster_fault (*object_put)(struct cluster_link *link, const char *bucket,
+                                     const char *key, const char *data, size_t len,
+                                     uint64_t last_revision, uint64_t *ret_revision,
+                                     struct err *err);
+    /* Sends a chunk to behind those of its key, and does not wait for more than a socket. */
+    enum cluster_fault (*chunk_send)(struct cluster_link *link, const char *bucket,
+                                     const char *key, const void *data, size_t len,
+                                     struct err *err);
+    /*
+     * Waits until one more of those that were sent is kept: how many are not yet. What is not
+     * kept fails, and after that nothing more is to be sent over the link.
+     */
+    enum cluster_fault (*chunk_confirm)(struct cluster_link *link, unsigned *ret_left,
+                                        struct err *err);
+    /* From here on next gives all that is under a key, which may end with ">". As watch. */
+    enum cluster_fault (*objects_watch)(struct cluster_link *link, const char *bucket,
+                                        const char *key, struct err *err);
+    /* Takes all away that is under a key. */
+    enum cluster_fault (*objects_purge)(struct cluster_link *link, const char *bucket,
+                                        const char *key, struct err *err);
 };
 
 typedef const struct cluster_driver *cluster_driver_fn(void);

@@ -8,34 +8,25 @@
  * comes back still knows of us is never certain, and whoever uses links has to be able to begin
  * anew in any case.
  */
-#include "api/daemon/cluster/driver.h"
+#include <nats/nats.h>
+
+#include "api/daemon/nats/nats_link.h"
 
 #include <errno.h>
-#include <nats/nats.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define REQUEST_MS 2000
-#define MAKE_MS    2500
-#define SECOND_NS  1000000000ll
+#define MAKE_MS   2500
+#define SECOND_NS 1000000000ll
 /* So often a server says that a watch is alive; without two of them it is begun anew. */
 #define HEARTBEAT_NS SECOND_NS
 /* Entries that came and were not taken yet; what comes past these is asked for again. */
 #define PENDING_MAX       4096
 #define PENDING_BYTES_MAX (16 * 1024 * 1024)
-#define SUBJECT_SIZE      256u
 #define MARK_HEADER       "KV-Operation"
 #define MARK_REMOVED      "DEL"
 #define SPARE_MESSAGE     "the server gave no reason"
-
-struct cluster_link {
-    natsConnection *connection;
-    jsCtx *stream;
-    natsSubscription *watched;
-    bool *denied;      /* a slot */
-    size_t prefix_len; /* of the subjects that are watched */
-};
 
 /*
  * Whether a server said that something was not permitted, since a request of a link began.
@@ -46,8 +37,7 @@ struct cluster_link {
 static bool denied[DENIED_SLOTS];
 static unsigned next_denied;
 
-/* What was said before is of another request. */
-static void begin_request(const struct cluster_link *link)
+void nats_begin_request(const struct cluster_link *link)
 {
     __atomic_store_n(link->denied, false, __ATOMIC_RELAXED);
 }
@@ -83,7 +73,7 @@ static enum cluster_fault fault_of_status(natsStatus s)
     }
 }
 
-static enum cluster_fault fault_of_code(jsErrCode code)
+enum cluster_fault nats_fault_of_code(jsErrCode code)
 {
     switch (code) {
     case JSNotEnabledErr:
@@ -123,11 +113,10 @@ static int errno_of(enum cluster_fault fault)
     return fault == CLUSTER_NO_BUCKET || fault == CLUSTER_NO_ENTRY ? ENOENT : EIO;
 }
 
-/* Says what failed, and why. code is 0 where the server gave none. */
-static enum cluster_fault failed(const struct cluster_link *link, natsStatus s, jsErrCode code,
-                                 const char *what, struct err *err)
+enum cluster_fault nats_failed(const struct cluster_link *link, natsStatus s, jsErrCode code,
+                               const char *what, struct err *err)
 {
-    enum cluster_fault fault = code != 0 ? fault_of_code(code) : fault_of_status(s);
+    enum cluster_fault fault = code != 0 ? nats_fault_of_code(code) : fault_of_status(s);
     const char *why = nats_GetLastError(NULL);
 
     /* A server tells apart from the request that it was not permitted; that one gets none. */
@@ -167,7 +156,7 @@ static natsStatus set_options(natsOptions *options, const struct cluster_access 
     natsStatus s = natsOptions_SetURL(options, server);
 
     if (s == NATS_OK)
-        s = natsOptions_SetTimeout(options, REQUEST_MS);
+        s = natsOptions_SetTimeout(options, NATS_REQUEST_MS);
     if (s == NATS_OK)
         s = natsOptions_SetName(options, access->name);
     if (s == NATS_OK)
@@ -181,7 +170,7 @@ static natsStatus set_options(natsOptions *options, const struct cluster_access 
     if (s == NATS_OK)
         s = natsOptions_SetMaxPendingMsgs(options, PENDING_MAX);
     if (s == NATS_OK)
-        s = natsOptions_SetWriteDeadline(options, REQUEST_MS);
+        s = natsOptions_SetWriteDeadline(options, NATS_REQUEST_MS);
     if (s == NATS_OK)
         s = natsOptions_SetErrorHandler(options, note_error, slot);
     if (s == NATS_OK && *access->credentials)
@@ -204,7 +193,7 @@ static enum cluster_fault connect_link(struct cluster_link *link,
     natsOptions_Destroy(options);
     if (s == NATS_OK)
         return CLUSTER_OK;
-    fault = failed(link, s, 0, "cannot connect", err);
+    fault = nats_failed(link, s, 0, "cannot connect", err);
     /* What is not understood here is the file, which is read when the server asks. */
     return fault == CLUSTER_OTHER && *access->credentials ? CLUSTER_CREDENTIALS : fault;
 }
@@ -219,8 +208,8 @@ static enum cluster_fault check_server(struct cluster_link *link, struct err *er
     natsStatus s;
 
     (void)jsOptions_Init(&options);
-    options.Wait = REQUEST_MS;
-    begin_request(link);
+    options.Wait = NATS_REQUEST_MS;
+    nats_begin_request(link);
     s = natsConnection_HasHeaderSupport(link->connection);
     if (s == NATS_OK)
         s = natsConnection_JetStream(&link->stream, link->connection, &options);
@@ -233,7 +222,7 @@ static enum cluster_fault check_server(struct cluster_link *link, struct err *er
         (void)err_set(err, ENOSYS, "the server has no JetStream");
         return CLUSTER_NO_JETSTREAM;
     }
-    return failed(link, s, code, "cannot ask for JetStream", err);
+    return nats_failed(link, s, code, "cannot ask for JetStream", err);
 }
 
 static void link_close(struct cluster_link *link)
@@ -244,6 +233,8 @@ static void link_close(struct cluster_link *link)
        then (nats.c#637): nothing comes any more once the thread that reads has ended. */
     natsConnection_Close(link->connection);
     natsSubscription_Destroy(link->watched);
+    natsSubscription_Destroy(link->confirmations);
+    natsInbox_Destroy(link->inbox);
     jsCtx_Destroy(link->stream);
     natsConnection_Destroy(link->connection);
     free(link);
@@ -261,7 +252,7 @@ static enum cluster_fault link_open(const struct cluster_access *access, const c
     }
     link->denied =
         &denied[__atomic_fetch_add(&next_denied, 1, __ATOMIC_RELAXED) % DENIED_SLOTS];
-    begin_request(link);
+    nats_begin_request(link);
     fault = connect_link(link, access, server, err);
     if (fault == CLUSTER_OK)
         fault = check_server(link, err);
@@ -272,21 +263,30 @@ static enum cluster_fault link_open(const struct cluster_access *access, const c
     return fault;
 }
 
-static void name_stream(const char *bucket, char name[SUBJECT_SIZE])
+static const struct nats_layout layout_keys = {"KV_", "$KV"};
+
+static void name_stream(const struct nats_layout *layout, const char *bucket,
+                        char name[NATS_SUBJECT_SIZE])
 {
-    (void)snprintf(name, SUBJECT_SIZE, "KV_%s", bucket);
+    (void)snprintf(name, NATS_SUBJECT_SIZE, "%s%s", layout->stream, bucket);
 }
 
-static enum cluster_fault bucket_look(struct cluster_link *link, const char *name,
-                                      struct cluster_bucket *ret, struct err *err)
+static void name_subject(const struct nats_layout *layout, const char *bucket, const char *key,
+                         char subject[NATS_SUBJECT_SIZE])
 {
-    char stream[SUBJECT_SIZE];
+    (void)snprintf(subject, NATS_SUBJECT_SIZE, "%s.%s.%s", layout->subject, bucket, key);
+}
+
+enum cluster_fault nats_look(struct cluster_link *link, const struct nats_layout *layout,
+                             const char *name, struct cluster_bucket *ret, struct err *err)
+{
+    char stream[NATS_SUBJECT_SIZE];
     jsStreamInfo *info = NULL;
     jsErrCode code = 0;
     natsStatus s;
 
-    name_stream(name, stream);
-    begin_request(link);
+    name_stream(layout, name, stream);
+    nats_begin_request(link);
     s = js_GetStreamInfo(&info, link->stream, stream, NULL, &code);
     /* libnats says only this much where a stream is not there. */
     if (s == NATS_NOT_FOUND) {
@@ -294,7 +294,7 @@ static enum cluster_fault bucket_look(struct cluster_link *link, const char *nam
         return CLUSTER_NO_BUCKET;
     }
     if (s != NATS_OK)
-        return failed(link, s, code, "cannot look at the bucket", err);
+        return nats_failed(link, s, code, "cannot look at the bucket", err);
     ret->replicas = (unsigned)info->Config->Replicas;
     ret->ttl_ms = (uint64_t)(info->Config->MaxAge / (SECOND_NS / 1000));
     ret->max_bytes = info->Config->MaxBytes < 0 ? 0 : (uint64_t)info->Config->MaxBytes;
@@ -305,37 +305,54 @@ static enum cluster_fault bucket_look(struct cluster_link *link, const char *nam
     return CLUSTER_OK;
 }
 
-static enum cluster_fault bucket_make(struct cluster_link *link,
-                                      const struct cluster_bucket *bucket, struct err *err)
+static enum cluster_fault bucket_look(struct cluster_link *link, const char *name,
+                                      struct cluster_bucket *ret, struct err *err)
 {
-    char stream[SUBJECT_SIZE], subject[SUBJECT_SIZE];
-    const char *subjects[] = {subject};
-    jsStreamConfig config;
+    return nats_look(link, &layout_keys, name, ret, err);
+}
+
+enum cluster_fault nats_make(struct cluster_link *link, const struct nats_layout *layout,
+                             const struct cluster_bucket *bucket, jsStreamConfig *config,
+                             struct err *err)
+{
+    char stream[NATS_SUBJECT_SIZE];
     jsOptions options;
     jsErrCode code = 0;
     natsStatus s;
 
-    name_stream(bucket->name, stream);
-    (void)snprintf(subject, sizeof(subject), "$KV.%s.>", bucket->name);
-    (void)jsStreamConfig_Init(&config);
+    name_stream(layout, bucket->name, stream);
     (void)jsOptions_Init(&options);
     options.Wait = MAKE_MS;
-    begin_request(link);
-    config.Name = stream;
+    nats_begin_request(link);
+    config->Name = stream;
+    if (bucket->max_bytes > 0)
+        config->MaxBytes = (int64_t)bucket->max_bytes;
+    config->Replicas = bucket->replicas;
+    config->Discard = js_DiscardNew;
+    config->AllowRollup = true;
+    s = js_AddStream(NULL, link->stream, config, &options, &code);
+    return s == NATS_OK ? CLUSTER_OK
+                        : nats_failed(link, s, code, "the bucket cannot be made", err);
+}
+
+static enum cluster_fault bucket_make(struct cluster_link *link,
+                                      const struct cluster_bucket *bucket, struct err *err)
+{
+    char subject[NATS_SUBJECT_SIZE];
+    const char *subjects[] = {subject};
+    jsStreamConfig config;
+
+    name_subject(&layout_keys, bucket->name, ">", subject);
+    (void)jsStreamConfig_Init(&config);
     config.Subjects = subjects;
     config.SubjectsLen = 1;
     config.MaxMsgsPerSubject = 1;
     config.MaxAge = (int64_t)bucket->ttl_ms * (SECOND_NS / 1000);
     /* May not be longer than entries live. */
     config.Duplicates = config.MaxAge;
-    config.MaxBytes = (int64_t)bucket->max_bytes;
     config.MaxMsgSize = (int32_t)bucket->max_value_bytes;
-    config.Replicas = bucket->replicas;
-    config.Discard = js_DiscardNew;
-    config.AllowRollup = true;
     config.DenyDelete = true;
-    s = js_AddStream(NULL, link->stream, &config, &options, &code);
-    return s == NATS_OK ? CLUSTER_OK : failed(link, s, code, "the bucket cannot be made", err);
+    return nats_make(link, &layout_keys, bucket, &config, err);
 }
 
 static bool is_mark(natsMsg *message)
@@ -367,47 +384,54 @@ static void release(struct cluster_entry *entry)
     *entry = (struct cluster_entry){0};
 }
 
-static enum cluster_fault get(struct cluster_link *link, const char *bucket, const char *key,
-                              struct cluster_entry *ret, struct err *err)
+enum cluster_fault nats_get(struct cluster_link *link, const struct nats_layout *layout,
+                            const char *bucket, const char *key, struct cluster_entry *ret,
+                            struct err *err)
 {
-    char stream[SUBJECT_SIZE], subject[SUBJECT_SIZE];
+    char stream[NATS_SUBJECT_SIZE], subject[NATS_SUBJECT_SIZE];
     natsMsg *message = NULL;
     jsErrCode code = 0;
     natsStatus s;
 
-    name_stream(bucket, stream);
-    (void)snprintf(subject, sizeof(subject), "$KV.%s.%s", bucket, key);
-    begin_request(link);
+    name_stream(layout, bucket, stream);
+    name_subject(layout, bucket, key, subject);
+    nats_begin_request(link);
     s = js_GetLastMsg(&message, link->stream, stream, subject, NULL, &code);
     if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr) {
         (void)err_set(err, ENOENT, "there is no entry %.64s", key);
         return CLUSTER_NO_ENTRY;
     }
     if (s != NATS_OK)
-        return failed(link, s, code, "cannot read the entry", err);
+        return nats_failed(link, s, code, "cannot read the entry", err);
     fill_entry(message, strlen(subject) - strlen(key), ret);
     ret->revision = natsMsg_GetSequence(message);
     ret->stored_ns = (uint64_t)natsMsg_GetTime(message);
     return CLUSTER_OK;
 }
 
-static enum cluster_fault publish(struct cluster_link *link, const char *bucket,
-                                  const char *key, const char *data, size_t len,
-                                  jsPubOptions *options, uint64_t *ret_revision,
-                                  struct err *err)
+static enum cluster_fault get(struct cluster_link *link, const char *bucket, const char *key,
+                              struct cluster_entry *ret, struct err *err)
 {
-    char subject[SUBJECT_SIZE];
+    return nats_get(link, &layout_keys, bucket, key, ret, err);
+}
+
+enum cluster_fault nats_publish(struct cluster_link *link, const struct nats_layout *layout,
+                                const char *bucket, const char *key, const char *data,
+                                size_t len, const char *header[2], jsPubOptions *options,
+                                uint64_t *ret_revision, struct err *err)
+{
+    char subject[NATS_SUBJECT_SIZE];
     natsMsg *message = NULL;
     jsPubAck *ack = NULL;
     jsErrCode code = 0;
     natsStatus s;
 
-    (void)snprintf(subject, sizeof(subject), "$KV.%s.%s", bucket, key);
-    begin_request(link);
-    options->MaxWait = REQUEST_MS;
+    name_subject(layout, bucket, key, subject);
+    nats_begin_request(link);
+    options->MaxWait = NATS_REQUEST_MS;
     s = natsMsg_Create(&message, subject, NULL, data, (int)len);
-    if (s == NATS_OK && !data)
-        s = natsMsgHeader_Set(message, MARK_HEADER, MARK_REMOVED);
+    if (s == NATS_OK && header)
+        s = natsMsgHeader_Set(message, header[0], header[1]);
     if (s == NATS_OK)
         s = js_PublishMsg(&ack, link->stream, message, options, &code);
     natsMsg_Destroy(message);
@@ -416,11 +440,21 @@ static enum cluster_fault publish(struct cluster_link *link, const char *bucket,
         return CLUSTER_NO_BUCKET;
     }
     if (s != NATS_OK)
-        return failed(link, s, code, "cannot write the entry", err);
+        return nats_failed(link, s, code, "cannot write the entry", err);
     if (ret_revision)
         *ret_revision = ack->Sequence;
     jsPubAck_Destroy(ack);
     return CLUSTER_OK;
+}
+
+static enum cluster_fault put_on(struct cluster_link *link, const char *bucket, const char *key,
+                                 const char *data, size_t len, jsPubOptions *options,
+                                 uint64_t *ret_revision, struct err *err)
+{
+    static const char *mark[] = {MARK_HEADER, MARK_REMOVED};
+
+    return nats_publish(link, &layout_keys, bucket, key, data, len, data ? NULL : mark, options,
+                        ret_revision, err);
 }
 
 static enum cluster_fault put(struct cluster_link *link, const char *bucket, const char *key,
@@ -432,7 +466,7 @@ static enum cluster_fault put(struct cluster_link *link, const char *bucket, con
     (void)jsPubOptions_Init(&options);
     options.ExpectLastSubjectSeq = last_revision;
     options.ExpectNoMessage = last_revision == 0;
-    return publish(link, bucket, key, data, len, &options, ret_revision, err);
+    return put_on(link, bucket, key, data, len, &options, ret_revision, err);
 }
 
 static enum cluster_fault put_next(struct cluster_link *link, const char *bucket,
@@ -444,33 +478,42 @@ static enum cluster_fault put_next(struct cluster_link *link, const char *bucket
 
     (void)jsPubOptions_Init(&options);
     options.ExpectLastSeq = bucket_revision;
-    return publish(link, bucket, key, data, len, &options, ret_revision, err);
+    return put_on(link, bucket, key, data, len, &options, ret_revision, err);
+}
+
+enum cluster_fault nats_watch(struct cluster_link *link, const struct nats_layout *layout,
+                              const char *bucket, const char *key, jsDeliverPolicy policy,
+                              uint64_t after, struct err *err)
+{
+    char stream[NATS_SUBJECT_SIZE], subject[NATS_SUBJECT_SIZE];
+    jsSubOptions options;
+    jsErrCode code = 0;
+    natsStatus s;
+
+    name_stream(layout, bucket, stream);
+    name_subject(layout, bucket, key, subject);
+    (void)jsSubOptions_Init(&options);
+    options.Stream = stream;
+    nats_begin_request(link);
+    options.Ordered = true;
+    options.Config.Heartbeat = HEARTBEAT_NS;
+    options.Config.DeliverPolicy = policy;
+    if (policy == js_DeliverByStartSequence)
+        options.Config.OptStartSeq = after + 1;
+    s = js_SubscribeSync(&link->watched, link->stream, subject, NULL, &options, &code);
+    if (s == NATS_OK)
+        s = natsSubscription_SetPendingLimits(link->watched, PENDING_MAX, PENDING_BYTES_MAX);
+    link->prefix_len = strlen(layout->subject) + strlen(bucket) + 2;
+    return s == NATS_OK ? CLUSTER_OK
+                        : nats_failed(link, s, code, "cannot watch the bucket", err);
 }
 
 static enum cluster_fault watch(struct cluster_link *link, const char *bucket, uint64_t after,
                                 struct err *err)
 {
-    char stream[SUBJECT_SIZE], subject[SUBJECT_SIZE];
-    jsSubOptions options;
-    jsErrCode code = 0;
-    natsStatus s;
-
-    name_stream(bucket, stream);
-    (void)snprintf(subject, sizeof(subject), "$KV.%s.>", bucket);
-    (void)jsSubOptions_Init(&options);
-    options.Stream = stream;
-    begin_request(link);
-    options.Ordered = true;
-    options.Config.Heartbeat = HEARTBEAT_NS;
-    options.Config.DeliverPolicy =
-        after > 0 ? js_DeliverByStartSequence : js_DeliverLastPerSubject;
-    if (after > 0)
-        options.Config.OptStartSeq = after + 1;
-    s = js_SubscribeSync(&link->watched, link->stream, subject, NULL, &options, &code);
-    if (s == NATS_OK)
-        s = natsSubscription_SetPendingLimits(link->watched, PENDING_MAX, PENDING_BYTES_MAX);
-    link->prefix_len = strlen(subject) - 1;
-    return s == NATS_OK ? CLUSTER_OK : failed(link, s, code, "cannot watch the bucket", err);
+    return nats_watch(link, &layout_keys, bucket, ">",
+                      after > 0 ? js_DeliverByStartSequence : js_DeliverLastPerSubject, after,
+                      err);
 }
 
 static enum cluster_fault next(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
@@ -488,7 +531,7 @@ static enum cluster_fault next(struct cluster_link *link, unsigned wait_ms, bool
         s = natsMsg_GetMetaData(&place, message);
     if (s != NATS_OK) {
         natsMsg_Destroy(message);
-        return failed(link, s, 0, "cannot watch the bucket", err);
+        return nats_failed(link, s, 0, "cannot watch the bucket", err);
     }
     fill_entry(message, link->prefix_len, ret);
     ret->revision = place->Sequence.Stream;
@@ -511,6 +554,14 @@ static const struct cluster_driver driver = {
     .watch = watch,
     .next = next,
     .release = release,
+    .objects_look = nats_objects_look,
+    .objects_make = nats_objects_make,
+    .object_get = nats_object_get,
+    .object_put = nats_object_put,
+    .chunk_send = nats_chunk_send,
+    .chunk_confirm = nats_chunk_confirm,
+    .objects_watch = nats_objects_watch,
+    .objects_purge = nats_objects_purge,
 };
 
 const struct cluster_driver *skillvm_cluster_driver(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A change of a tenant or a key, as the whole of what it is to be from then on: made twice it
- * is made once, and only the last one of a thing counts. Values alone.
+ * A change of a tenant, a key or a skill, as the whole of what it is to be from then on: made
+ * twice it is made once, and only the last one of a thing counts. Values alone.
  */
 #ifndef SKILLVM_API_DAEMON_TERMS_CHANGE_H
 #define SKILLVM_API_DAEMON_TERMS_CHANGE_H
@@ -9,13 +9,14 @@
 #include "api/daemon/terms/limits.h"
 #include "api/daemon/terms/tenant.h"
 
-/* "ten_" or "key_" and 32 hexadecimal digits, or TENANT_DEFAULT. */
+/* "ten_", "key_" or "skl_" and 32 hexadecimal digits, or TENANT_DEFAULT. */
 #define CHANGE_ID_SIZE     37u
 #define CHANGE_NAME_SIZE   (LIMIT_TENANT_NAME_BYTES + 1)
 #define CHANGE_DIGEST_SIZE 65u /* SHA-256, hexadecimal */
 #define CHANGE_MARK_SIZE   33u /* of a bucket: 128 bits, hexadecimal, with the NUL */
 
-enum change_kind { CHANGE_TENANT, CHANGE_KEY };
+enum change_kind { CHANGE_TENANT, CHANGE_KEY, CHANGE_SKILL };
+#define CHANGE_KINDS (CHANGE_SKILL + 1)
 
 struct change_tenant {
     char name[CHANGE_NAME_SIZE];
@@ -33,6 +34,28 @@ struct change_key {
     uint64_t revoked_ns; /* 0: not revoked */
 };
 
+#define CHANGE_SKILL_NAME_SIZE  (LIMIT_NAME_BYTES + 1)
+#define CHANGE_VERSION_SIZE     (LIMIT_VERSION_BYTES + 1)
+#define CHANGE_DESCRIPTION_SIZE 4097u
+#define CHANGE_PACKAGES_SIZE    8193u
+#define CHANGE_PLACE_MAX        (1ull << 53)
+
+/* A version of a skill; of a tenant's versions each has a name and version of its own. */
+struct change_skill {
+    char tenant[TENANT_ID_SIZE];
+    char name[CHANGE_SKILL_NAME_SIZE];
+    char version[CHANGE_VERSION_SIZE];
+    char digest[CHANGE_DIGEST_SIZE];
+    char description[CHANGE_DESCRIPTION_SIZE];
+    uint64_t created_ns;
+    uint64_t bytes; /* of its objects */
+    uint64_t place; /* among those of its name: the newest has the largest */
+    bool is_floating;
+    char packages_digest[CHANGE_DIGEST_SIZE]; /* "": none */
+    char packages[CHANGE_PACKAGES_SIZE];      /* a JSON array; "": none were wanted */
+    uint64_t packages_python;
+};
+
 struct change {
     enum change_kind kind;
     char id[CHANGE_ID_SIZE];
@@ -40,6 +63,7 @@ struct change {
     union {
         struct change_tenant tenant;
         struct change_key key;
+        struct change_skill skill;
     };
 };
 

@@ -12,6 +12,7 @@
 #define ID_EXECUTION "exec_"
 #define ID_FILE      "file_"
 #define ID_KEY       "key_"
+#define ID_SKILL     "skl_"
 #define ID_TENANT    "ten_"
 
 #define ID_DIGITS 32u /* behind the prefix: lower-case hexadecimal */

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The objects of the cluster: what skills hold, each under its SHA-256. Each goes over a
+ * connection of its own, as long as it comes on.
+ */
+#include "api/daemon/cluster/cluster_internal.h"
+
+#include "api/daemon/cluster/object_meta.h"
+#include "api/daemon/terms/ids.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/lock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define IN_FLIGHT  16u /* chunks that are sent and not confirmed */
+#define TRIES      4u  /* where others put the same meanwhile */
+#define SILENCE_MS 5000u
+/*
+ * An object that no row names is removed when it is an hour old: who is about to name one that
+ * is there makes it new long before.
+ */
+#define FRESH_NS (30 * 60 * NS_PER_SECOND)
+
+/* An object on its way. */
+struct transfer {
+    struct cluster *cluster;
+    struct cluster_link *link;
+    const char *digest;
+    int fd;
+    char key[OBJECT_KEY_SIZE]; /* of what is said of it */
+    struct object_meta meta;   /* that is there, or is to be */
+    bool is_there;
+    uint64_t revision; /* of what is said of it; 0: nothing */
+    uint64_t stored_ns;
+};
+
+enum cluster_fault cluster_tell_objects(struct cluster *c, struct cluster_link *link,
+                                        enum cluster_fault fault, struct err *err)
+{
+    struct cluster_bucket bucket = {0};
+    struct err why = {0};
+
+    if (fault != CLUSTER_NO_BUCKET)
+        return fault;
+    fault = c->driver->objects_look(link, CLUSTER_OBJECTS, &bucket, &why);
+    *err = why;
+    if (fault == CLUSTER_OK)
+        (void)err_set(err, EAGAIN, "the bucket " CLUSTER_OBJECTS " has no leader");
+    return fault == CLUSTER_OK          ? CLUSTER_NO_QUORUM
+           : fault == CLUSTER_NO_BUCKET ? CLUSTER_NO_OBJECTS
+                                        : fault;
+}
+
+static size_t server_now(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    return c->follow.server;
+}
+
+/* Whether it is there, and what is said of it. */
+static enum cluster_fault look(struct transfer *t, struct err *err)
+{
+    const struct cluster_driver *driver = t->cluster->driver;
+    struct cluster_entry entry = {0};
+    enum cluster_fault fault =
+        driver->object_get(t->link, CLUSTER_OBJECTS, t->key, &entry, err);
+
+    t->revision = fault == CLUSTER_OK ? entry.revision : 0;
+    t->stored_ns = entry.stored_ns;
+    t->is_there = fault == CLUSTER_OK &&
+                  object_meta_parse(t->key, entry.data, entry.len, &t->meta) == 0 &&
+                  !t->meta.is_deleted;
+    driver->release(&entry);
+    if (fault != CLUSTER_NO_ENTRY)
+        return fault;
+    *err = (struct err){0};
+    return CLUSTER_OK;
+}
+
+static enum cluster_fault say(struct transfer *t, const struct object_meta *meta,
+                              struct err *err)
+{
+    _cleanup_buf_ struct buf text = {0};
+
+    if (object_meta_write(meta, CLUSTER_OBJECTS, &text) < 0) {
+        (void)err_no_memory(err);
+        return CLUSTER_OTHER;
+    }
+    return t->cluster->driver->object_put(t->link, CLUSTER_OBJECTS, t->key, buf_cstr(&text),
+                                          text.len, t->revision, NULL, err);
+}
+
+static enum cluster_fault confirm(struct transfer *t, unsigned up_to, struct err *err)
+{
+    unsigned left = up_to + 1;
+
+    while (left > up_to) {
+        enum cluster_fault fault = t->cluster->driver->chunk_confirm(t->link, &left, err);
+
+        if (fault != CLUSTER_OK)
+            return fault;
+        if (cluster_is_stopping(t->cluster)) {
+            (void)err_set(err, EAGAIN, "the daemon is stopping");
+            return CLUSTER_OTHER;
+        }
+    }
+    return CLUSTER_OK;
+}
+
+static enum cluster_fault send_chunks(struct transfer *t, const char *key,
+                                      const struct object_meta *meta, struct err *err)
+{
+    _cleanup_free_ char *chunk = malloc(OBJECT_CHUNK_BYTES);
+    enum cluster_fault fault = CLUSTER_OK;
+
+    if (!chunk) {
+        (void)err_no_memory(err);
+        return CLUSTER_OTHER;
+    }
+    for (uint64_t i = 0; fault == CLUSTER_OK && i < meta->chunks; i++) {
+        uint64_t at = i * OBJECT_CHUNK_BYTES, left = meta->size - at;
+        size_t len = left < OBJECT_CHUNK_BYTES ? (size_t)left : OBJECT_CHUNK_BYTES;
+
+        if (fd_pread_full(t->fd, chunk, len, at) != (ssize_t)len) {
+            (void)err_set(err, EIO, "an object cannot be read");
+            return CLUSTER_OTHER;
+        }
+        fault = t->cluster->driver->chunk_send(t->link, CLUSTER_OBJECTS, key, chunk, len, err);
+        if (fault == CLUSTER_OK && (i + 1) % IN_FLIGHT == 0)
+            fault = confirm(t, IN_FLIGHT / 2, err);
+    }
+    return fault == CLUSTER_OK ? confirm(t, 0, err) : fault;
+}
+
+static void purge(struct transfer *t, const char *chunks_under)
+{
+    char key[OBJECT_KEY_SIZE];
+    struct err ignored = {0};
+
+    object_chunks_key(chunks_under, key);
+    (void)t->cluster->driver->objects_purge(t->link, CLUSTER_OBJECTS, key, &ignored);
+}
+
+/* All chunks, and then what says that they are one. */
+static enum cluster_fault upload(struct transfer *t, uint64_t size, struct err *err)
+{
+    struct object_meta before = t->meta,
+                       meta = {.size = size,
+                               .chunks = (size + OBJECT_CHUNK_BYTES - 1) / OBJECT_CHUNK_BYTES};
+    char key[OBJECT_KEY_SIZE];
+    enum cluster_fault fault;
+
+    memcpy(meta.digest, t->digest, sizeof(meta.digest));
+    if (ids_make_digits(16, meta.chunks_under) < 0) {
+        (void)err_set(err, EIO, "no random bytes");
+        return CLUSTER_OTHER;
+    }
+    object_chunks_key(meta.chunks_under, key);
+    fault = send_chunks(t, key, &meta, err);
+    if (fault != CLUSTER_OK) {
+        purge(t, meta.chunks_under);
+        return fault;
+    }
+    fault = say(t, &meta, err);
+    /* Where that was not confirmed it may be there all the same, and name them. */
+    if (fault == CLUSTER_CONFLICT)
+        purge(t, meta.chunks_under);
+    else if (fault == CLUSTER_OK && t->is_there)
+        purge(t, before.chunks_under);
+    return fault;
+}
+
+static enum cluster_fault put(struct transfer *t, uint64_t size, struct err *err)
+{
+    enum cluster_fault fault = CLUSTER_CONFLICT;
+
+    for (unsigned tries = 0; tries < TRIES && fault == CLUSTER_CONFLICT; tries++) {
+        *err = (struct err){0};
+        fault = look(t, err);
+        if (fault != CLUSTER_OK)
+            return fault;
+        if (!t->is_there || t->meta.size != size)
+            fault = upload(t, size, err);
+        else if (clock_realtime_ns() > t->stored_ns + FRESH_NS)
+            fault = say(t, &t->meta, err);
+    }
+    return fault;
+}
+
+int cluster_object_put(struct cluster *c, const char *digest, int fd, uint64_t size,
+                       struct err *err)
+{
+    struct transfer t = {.cluster = c, .digest = digest, .fd = fd};
+    enum cluster_fault fault;
+    struct err why = {0};
+    int r = cluster_check_joined(c, err);
+
+    if (r < 0)
+        return r;
+    r = cluster_connect(c, server_now(c), &t.link, err);
+    if (r < 0)
+        return r;
+    object_meta_key(digest, t.key);
+    fault = put(&t, size, &why);
+    fault = cluster_tell_objects(c, t.link, fault, &why);
+    c->driver->close(t.link);
+    return cluster_result(fault, &why, err);
+}
+
+struct seed {
+    struct cluster *cluster;
+    struct cluster_link *link;
+    struct err why;
+};
+
+static int seed_object(struct seed *seed, const char *digest)
+{
+    const struct cluster_replica *replica = &seed->cluster->follow.replica;
+    struct transfer t = {.cluster = seed->cluster, .link = seed->link, .digest = digest};
+    _cleanup_fd_ int fd = *digest ? replica->object(replica->ctx, digest, NULL) : -ENOENT;
+    enum cluster_fault fault;
+    struct err why = {0};
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return 0;
+    t.fd = fd;
+    object_meta_key(digest, t.key);
+    fault = put(&t, (uint64_t)st.st_size, &why);
+    return cluster_result(fault, &why, &seed->why);
+}
+
+static int seed_skill(void *ctx, const struct change *change)
+{
+    int r;
+
+    if (change->kind != CHANGE_SKILL)
+        return 0;
+    r = seed_object(ctx, change->skill.digest);
+    return r < 0 ? r : seed_object(ctx, change->skill.packages_digest);
+}
+
+int cluster_seed_objects(struct cluster *c, struct cluster_link *link, struct err *err)
+{
+    struct seed seed = {.cluster = c, .link = link};
+    int r = c->follow.replica.each(c->follow.replica.ctx, seed_skill, &seed, err);
+
+    if (seed.why.code)
+        *err = seed.why;
+    return r;
+}
+
+static int not_there(struct err *err, const char *digest, const char *why)
+{
+    return err_set(err, EREMOTEIO, "the servers of the cluster have no object %.12s%s", digest,
+                   why);
+}
+
+/* Takes what comes until it is all there, nothing comes any more or it is not the object. */
+static int receive(struct transfer *t, struct err *err)
+{
+    const struct cluster_driver *driver = t->cluster->driver;
+    uint64_t at = 0, heard_ns = clock_monotonic_ns();
+    bool is_last = false;
+    int r = 0;
+
+    while (r == 0 && at < t->meta.size && !is_last) {
+        struct cluster_entry entry = {0};
+        struct err why = {0};
+        bool some = false;
+        enum cluster_fault fault = driver->next(t->link, CLUSTER_SLICE_MS, &some, &entry, &why);
+
+        if (cluster_is_stopping(t->cluster))
+            r = err_set(err, EAGAIN, "the daemon is stopping");
+        else if (fault != CLUSTER_OK)
+            r = cluster_result(fault, &why, err);
+        else if (!some)
+            r = clock_monotonic_ns() - heard_ns < SILENCE_MS * NS_PER_MS
+                    ? 0
+                    : err_set(err, ETIMEDOUT, "nothing comes");
+        else if (entry.len > t->meta.size - at)
+            is_last = true;
+        else
+            r = fd_pwrite_full(t->fd, entry.data, entry.len, at);
+        if (some) {
+            heard_ns = clock_monotonic_ns();
+            at += entry.len;
+            is_last |= entry.pending == 0;
+            driver->release(&entry);
+        }
+    }
+    if (r == 0 && at != t->meta.size)
+        return not_there(err, t->digest, " that is whole");
+    return r < 0 && !err->code ? err_set_errno(err, -r, "cannot keep an object") : r;
+}
+
+/* Of an object without chunks nothing ever comes. */
+static int judge_silence(struct transfer *t, const char *key, struct err *err)
+{
+    const struct cluster_driver *driver = t->cluster->driver;
+    struct cluster_entry entry = {0};
+    struct err why = {0};
+    enum cluster_fault fault = driver->object_get(t->link, CLUSTER_OBJECTS, key, &entry, &why);
+
+    driver->release(&entry);
+    *err = (struct err){0};
+    if (fault == CLUSTER_NO_ENTRY)
+        return not_there(err, t->digest, " that is whole");
+    (void)err_set(&why, ETIMEDOUT, "an object does not arrive");
+    return cluster_result(fault == CLUSTER_OK ? CLUSTER_NO_QUORUM : fault, &why, err);
+}
+
+static int get(struct transfer *t, uint64_t max, struct err *err)
+{
+    struct err why = {0};
+    char key[OBJECT_KEY_SIZE];
+    enum cluster_fault fault = look(t, &why);
+    int r;
+
+    if (fault == CLUSTER_OK && !t->is_there)
+        return not_there(err, t->digest, "");
+    if (fault == CLUSTER_OK && t->meta.size > max)
+        return not_there(err, t->digest, " of the size that its skill has");
+    object_chunks_key(t->meta.chunks_under, key);
+    if (fault == CLUSTER_OK)
+        fault = t->cluster->driver->objects_watch(t->link, CLUSTER_OBJECTS, key, &why);
+    if (fault != CLUSTER_OK)
+        return cluster_result(cluster_tell_objects(t->cluster, t->link, fault, &why), &why,
+                              err);
+    r = receive(t, err);
+    return r == -ETIMEDOUT ? judge_silence(t, key, err) : r;
+}
+
+int cluster_object_get(struct cluster *c, const char *digest, uint64_t max, int fd,
+                       struct err *err)
+{
+    struct transfer t = {.cluster = c, .digest = digest, .fd = fd};
+    int r = cluster_connect(c, server_now(c), &t.link, err);
+
+    if (r < 0)
+        return r;
+    object_meta_key(digest, t.key);
+    r = get(&t, max, err);
+    c->driver->close(t.link);
+    return r;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the module share: a link, and what libnats's codes mean. After
+ * <nats/nats.h>, whose types stay in these files.
+ */
+#ifndef SKILLVM_API_DAEMON_NATS_NATS_LINK_H
+#define SKILLVM_API_DAEMON_NATS_NATS_LINK_H
+
+#include "api/daemon/cluster/driver.h"
+
+#define NATS_REQUEST_MS   2000
+#define NATS_SUBJECT_SIZE 256u
+
+struct cluster_link {
+    natsConnection *connection;
+    jsCtx *stream;
+    natsSubscription *watched;
+    bool *denied;      /* a slot */
+    size_t prefix_len; /* of the subjects that are watched */
+
+    natsSubscription *confirmations; /* of what was sent without waiting; or NULL */
+    natsInbox *inbox;                /* to which these come */
+    unsigned unconfirmed;
+};
+
+/* What a server said before of permissions is of another request. */
+void nats_begin_request(const struct cluster_link *link);
+enum cluster_fault nats_fault_of_code(jsErrCode code);
+/* Says what failed, and why. code is 0 where the server gave none. */
+enum cluster_fault nats_failed(const struct cluster_link *link, natsStatus s, jsErrCode code,
+                               const char *what, struct err *err);
+
+/* How a bucket lies on the servers: a stream of this prefix, and subjects of this one. */
+struct nats_layout {
+    const char *stream;
+    const char *subject;
+};
+
+/* What layouts have in common, as of the functions of struct cluster_driver. */
+enum cluster_fault nats_look(struct cluster_link *link, const struct nats_layout *layout,
+                             const char *name, struct cluster_bucket *ret, struct err *err);
+/* config has what is a layout's own. */
+enum cluster_fault nats_make(struct cluster_link *link, const struct nats_layout *layout,
+                             const struct cluster_bucket *bucket, jsStreamConfig *config,
+                             struct err *err);
+enum cluster_fault nats_get(struct cluster_link *link, const struct nats_layout *layout,
+                            const char *bucket, const char *key, struct cluster_entry *ret,
+                            struct err *err);
+/* header: its name and value, or NULL. options have what the last revision has to be. */
+enum cluster_fault nats_publish(struct cluster_link *link, const struct nats_layout *layout,
+                                const char *bucket, const char *key, const char *data,
+                                size_t len, const char *header[2], jsPubOptions *options,
+                                uint64_t *ret_revision, struct err *err);
+/* key may be ">", or end so; after is for js_DeliverByStartSequence. */
+enum cluster_fault nats_watch(struct cluster_link *link, const struct nats_layout *layout,
+                              const char *bucket, const char *key, jsDeliverPolicy policy,
+                              uint64_t after, struct err *err);
+
+/* The functions of struct cluster_driver for objects. */
+enum cluster_fault nats_objects_look(struct cluster_link *link, const char *name,
+                                     struct cluster_bucket *ret, struct err *err);
+enum cluster_fault nats_objects_make(struct cluster_link *link,
+                                     const struct cluster_bucket *bucket, struct err *err);
+enum cluster_fault nats_object_get(struct cluster_link *link, const char *bucket,
+                                   const char *key, struct cluster_entry *ret, struct err *err);
+enum cluster_fault nats_object_put(struct cluster_link *link, const char *bucket,
+                                   const char *key, const char *data, size_t len,
+                                   uint64_t last_revision, uint64_t *ret_revision,
+                                   struct err *err);
+enum cluster_fault nats_chunk_send(struct cluster_link *link, const char *bucket,
+                                   const char *key, const void *data, size_t len,
+                                   struct err *err);
+enum cluster_fault nats_chunk_confirm(struct cluster_link *link, unsigned *ret_left,
+                                      struct err *err);
+enum cluster_fault nats_objects_watch(struct cluster_link *link, const char *bucket,
+                                      const char *key, struct err *err);
+enum cluster_fault nats_objects_purge(struct cluster_link *link, const char *bucket,
+                                      const char *key, struct err *err);
+
+#endif

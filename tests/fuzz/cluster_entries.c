@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What other nodes wrote of tenants, keys, skills and objects, under the key that stands in the
+ * first line. What must hold: what is taken is of its key, and is written and read again as
+ * the same.
+ */
+#include "api/daemon/cluster/change_entry.h"
+#include "api/daemon/cluster/object_meta.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void check_change(const char *key, const char *text, size_t len)
+{
+    static struct change change, again;
+    char wanted[CHANGE_KEY_SIZE];
+    enum node_refusal why;
+    struct buf written, twice;
+
+    if (change_entry_parse(key, text, len, false, &change, &why) < 0) {
+        check(why < NODE_REFUSALS);
+        return;
+    }
+    change_entry_key(change.kind, change.id, wanted);
+    check(strcmp(key, wanted) == 0);
+    /* What was written with fewer characters than we write it with may not fit. */
+    if (change_entry_write(&change, &written) < 0)
+        return;
+    check(change_entry_parse(key, buf_cstr(&written), written.len, false, &again, &why) == 0);
+    check(change_entry_write(&again, &twice) == 0 && written.len == twice.len &&
+          memcmp(written.data, twice.data, twice.len) == 0);
+    buf_finish(&twice);
+    buf_finish(&written);
+}
+
+static void check_object(const char *key, const char *text, size_t len)
+{
+    struct object_meta meta, again;
+    struct buf written;
+
+    if (object_meta_parse(key, text, len, &meta) < 0)
+        return;
+    check(object_meta_write(&meta, "b", &written) == 0 &&
+          object_meta_parse(key, buf_cstr(&written), written.len, &again) == 0 &&
+          again.size == meta.size && again.chunks == meta.chunks &&
+          strcmp(again.chunks_under, meta.chunks_under) == 0);
+    buf_finish(&written);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint8_t *end = size > 0 ? memchr(data, '\n', size) : NULL;
+    size_t key_len = end ? (size_t)(end - data) : 0;
+    char key[128] = "", *text;
+
+    if (!end || key_len >= sizeof(key))
+        return 0;
+    memcpy(key, data, key_len);
+    text = malloc(size - key_len);
+    if (!text)
+        return 0;
+    memcpy(text, end + 1, size - key_len - 1);
+    check_change(key, text, size - key_len - 1);
+    check_object(key, text, size - key_len - 1);
+    free(text);
+    return 0;
+}

@@ -181,6 +181,18 @@ static int start_cluster(struct daemon *d, const struct config *config, struct e
     return cluster_create(&cluster, &d->cluster, err);
 }
 
+/* With the largest that a skill or its packages can be, and what a tar has around them. */
+static int start_objects(struct daemon *d, const struct config *config, struct err *err)
+{
+    const uint64_t skill = config->expanded_bytes, packages = config->packages_bytes;
+    const struct objects_env env = {.registry = d->registry,
+                                    .store = d->store,
+                                    .watermarks = d->watermarks,
+                                    .bytes_max = 2 * (skill > packages ? skill : packages)};
+
+    return objects_create(&env, &d->objects, err);
+}
+
 static int start_changes(struct daemon *d, const struct config *config, struct err *err)
 {
     const struct changes_env env = {.registry = d->registry,
@@ -209,6 +221,7 @@ static int start_prober(struct daemon *d, const struct config *config, struct er
 {
     const struct prober_config prober = {.env = {.pool = d->pool,
                                                  .store = d->store,
+                                                 .objects = d->objects,
                                                  .grace_ms = config->grace_ms,
                                                  .scope_tenant = config->snapshots.scope != 0},
                                          .registry = d->registry,
@@ -304,7 +317,9 @@ static int serve_requests(struct daemon *d, const struct serve *serve, struct er
 
 static int open_packages(void *ctx, const char *digest, struct err *err)
 {
-    return store_get(ctx, digest, err);
+    const struct daemon *d = ctx;
+
+    return objects_get(d->objects, digest, err);
 }
 
 static void forget_packages(void *ctx, const char *digest)
@@ -368,6 +383,9 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = watermarks_create(folder->dir_fd, &config->watermarks, &d->watermarks, err);
     if (r < 0)
         return r;
+    r = start_objects(d, config, err);
+    if (r < 0)
+        return r;
     d->held = held_create(d->registry, d->watermarks);
     if (!d->held)
         return err_no_memory(err);
@@ -379,7 +397,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
         return r;
     snapshots.jail = d->jail;
     snapshots.open_packages = open_packages;
-    snapshots.ctx = d->store;
+    snapshots.ctx = d;
     r = snapshots_create(&snapshots, &d->snapshots, err);
     if (r < 0)
         return r;
@@ -400,6 +418,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = start_cluster(d, config, err);
     if (r < 0)
         return r;
+    objects_join(d->objects, d->cluster);
     r = start_engine(d, config, err);
     if (r < 0)
         return r;
@@ -436,6 +455,8 @@ int serve_run(const struct serve *serve, struct err *err)
     d.packages_limits.entries = (uint32_t)config->packages_entries;
     d.wheelhouse = config->wheelhouse;
     r = serve_from(&d, serve, &places, &folder, err);
+    cluster_stop(d.cluster);
+    objects_join(d.objects, NULL);
     cluster_destroy(d.cluster);
     changes_destroy(d.changes);
     engine_destroy(d.engine);
@@ -449,6 +470,7 @@ int serve_run(const struct serve *serve, struct err *err)
     held_destroy(d.held);
     audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);
+    objects_destroy(d.objects);
     jail_close(d.jail);
     profiles_destroy(d.profiles);
     choices_destroy(d.choices);

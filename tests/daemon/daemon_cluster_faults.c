@@ -55,7 +55,13 @@ static const char users[] =
     "      \"$JS.API.STREAM.MSG.GET.KV_skillvm_registry\",\n"
     "      \"$JS.API.CONSUMER.*.KV_skillvm_registry\",\n"
     "      \"$JS.API.CONSUMER.*.KV_skillvm_registry.>\",\n"
-    "      \"$JS.FC.KV_skillvm_registry.>\", \"$KV.skillvm_registry.>\" ],\n"
+    "      \"$JS.FC.KV_skillvm_registry.>\", \"$KV.skillvm_registry.>\",\n"
+    "      \"$JS.API.STREAM.INFO.OBJ_skillvm_objects\",\n"
+    "      \"$JS.API.STREAM.MSG.GET.OBJ_skillvm_objects\",\n"
+    "      \"$JS.API.STREAM.PURGE.OBJ_skillvm_objects\",\n"
+    "      \"$JS.API.CONSUMER.*.OBJ_skillvm_objects\",\n"
+    "      \"$JS.API.CONSUMER.*.OBJ_skillvm_objects.>\",\n"
+    "      \"$JS.FC.OBJ_skillvm_objects.>\", \"$O.skillvm_objects.>\" ],\n"
     "    subscribe: [ \"_INBOX.>\" ] } },\n"
     "  { user: nobody, password: secret, permissions: {\n"
     "    publish: [ \"$JS.API.INFO\" ], subscribe: [ \"_INBOX.>\" ] } }\n"
@@ -81,9 +87,14 @@ static void credentials_are_taken_or_not(void **state)
     nats_start_node(&h, &w, "b", "");
     nats_wait_node(&h, CUT_OFF("denied"));
     end_node(&h);
+    nats_wait_node(&admin, JOINED);
+    assert_int_equal(harness_push(&admin, "theirs", "1.0", "print(1)"), 201);
     end_node(&admin);
     nats_start_node(&h, &w, "a", "");
     nats_wait_node(&h, JOINED);
+    /* Skills of others, and its own. */
+    expect(harness_get(&h, "/v1/skills/theirs/1.0"), 200, "main.py");
+    assert_int_equal(harness_push(&h, "own", "1.0", "print(2)"), 201);
     /* Nobody is shown a password. */
     struct answer a = harness_get(&h, "/v1/admin/cluster");
     assert_null(strstr(a.body, "secret"));

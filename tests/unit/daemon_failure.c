@@ -18,8 +18,9 @@ static void expect_reply(int code, const char *message, unsigned status, const c
     assert_int_equal(reply.status, status);
     if (!strstr(buf_cstr(&reply.body), text))
         fail_msg("%s does not say %s", buf_cstr(&reply.body), text);
-    assert_int_equal(reply.retry_after_s, code == EBUSY || code == EADDRINUSE ? 1
-                                          : code == EAGAIN                    ? 5
+    assert_int_equal(reply.retry_after_s,
+                     code == EBUSY || code == EADDRINUSE                      ? 1
+                     : code == EAGAIN || code == EREMOTEIO || code == ENOBUFS ? 5
                                                                               : 0);
     buf_finish(&reply.body);
 }
@@ -36,6 +37,8 @@ static void every_errno_has_its_status(void **state)
     expect_reply(EADDRINUSE, "m", 409, "\"session_busy\"");
     expect_reply(EBUSY, "m", 429, "\"overloaded\"");
     expect_reply(EAGAIN, "m", 503, "\"cluster_unavailable\"");
+    expect_reply(EREMOTEIO, "m", 503, "\"object_unavailable\"");
+    expect_reply(ENOBUFS, "m", 503, "\"overloaded\"");
     expect_reply(EIO, "m", 500, "\"internal_error\"");
     expect_reply(ENOSPC, "m", 500, "\"internal_error\"");
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,27 +104,68 @@ static int each_of(struct changes *changes, enum change_kind kind, cluster_visit
 
 static int each(void *ctx, cluster_visit_fn *visit, void *visit_ctx, struct err *err)
 {
-    int r = each_of(ctx, CHANGE_TENANT, visit, visit_ctx, err);
+    int r = 0;
 
-    return r < 0 ? r : each_of(ctx, CHANGE_KEY, visit, visit_ctx, err);
+    for (int kind = 0; r == 0 && kind < CHANGE_KINDS; kind++)
+        r = each_of(ctx, (enum change_kind)kind, visit, visit_ctx, err);
+    return r;
 }
 
 struct others {
     const struct staged *staged;
-    char key[CHANGE_KEY_SIZE]; /* of a row that is not there */
+    char what[ERR_MESSAGE_MAX]; /* a row that is not there */
 };
 
 static int check_row(void *ctx, const struct change *change)
 {
     struct others *others = ctx;
+    char key[CHANGE_KEY_SIZE];
 
-    change_entry_key(change->kind, change->id, others->key);
-    return staged_has(others->staged, others->key) ? 0 : -EEXIST;
+    change_entry_key(change->kind, change->id, key);
+    if (staged_has(others->staged, key))
+        return 0;
+    if (change->kind == CHANGE_SKILL)
+        (void)snprintf(others->what, sizeof(others->what), "skill %s %s of %s",
+                       change->skill.name, change->skill.version, change->skill.tenant);
+    else
+        (void)snprintf(others->what, sizeof(others->what), "%s", key);
+    return -EEXIST;
 }
 
 static int change_at(const void *ctx, size_t at, struct change *ret)
 {
     return staged_read(ctx, at, ret);
+}
+
+static int note_object(struct skill_strings *digests, const char *digest)
+{
+    return *digest ? skill_strings_add(digests, "%s", digest) : 0;
+}
+
+/* What the skills name that are changed. */
+static int note_objects(struct changes *changes, const struct staged *staged,
+                        struct skill_strings *digests)
+{
+    struct change change, row;
+
+    for (size_t i = 0; i < staged->n; i++) {
+        if (staged_read(staged, i, &change) < 0 || change.kind != CHANGE_SKILL ||
+            registry_change_of(changes->env.registry, CHANGE_SKILL, change.id, &row, NULL) < 0)
+            continue;
+        if (note_object(digests, row.skill.digest) < 0 ||
+            note_object(digests, row.skill.packages_digest) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static void release_objects(struct changes *changes, const struct skill_strings *digests)
+{
+    for (size_t i = 0; i < digests->len; i++) {
+        _cleanup_store_lock_ struct store *store = store_lock(changes->env.store);
+
+        (void)store_release(store, digests->items[i], NULL);
+    }
 }
 
 /* What waits for its tenant's turn shall know of other limits. */
@@ -142,19 +184,31 @@ static int apply_all(void *ctx, const struct staged *staged, bool is_whole,
 {
     struct changes *changes = ctx;
     struct others others = {.staged = staged};
+    _cleanup_skill_strings_ struct skill_strings digests = {0};
     int r = is_whole ? each(changes, check_row, &others, err) : 0;
 
     if (r == -EEXIST)
-        return err_set(err, EEXIST, "%s", others.key);
+        return err_set(err, EEXIST, "%s", others.what);
     if (r < 0)
         return r;
+    r = note_objects(changes, staged, &digests);
+    if (r < 0)
+        return err_no_memory(err);
     r = registry_changes_make(changes->env.registry, staged->n, change_at, staged, place,
                               ret_conflicts, err);
     if (r < 0)
         return r;
+    release_objects(changes, &digests);
     sweep_removed(changes);
     tell_engine(changes, staged);
     return 0;
+}
+
+static int object(void *ctx, const char *digest, struct err *err)
+{
+    const struct changes *changes = ctx;
+
+    return store_get(changes->env.store, digest, err);
 }
 
 static void note(void *ctx, const struct change_place *place)
@@ -183,7 +237,8 @@ int changes_create(const struct changes_env *env, struct changes **ret, struct e
                                             .apply = apply_all,
                                             .note = note,
                                             .row = row,
-                                            .each = each};
+                                            .each = each,
+                                            .object = object};
 
     if (!changes)
         return err_no_memory(err);
@@ -210,8 +265,12 @@ static int check(struct changes *changes, const struct change *change, struct er
     bool is_busy = false;
     int r;
 
-    if (!change->is_removed)
-        return registry_change_check(registry, change, err);
+    if (!change->is_removed) {
+        r = registry_change_check(registry, change, err);
+        return r == -ENOENT && change->kind == CHANGE_SKILL
+                   ? err_set(err, ENOENT, "the tenant was deleted")
+                   : r;
+    }
     r = registry_change_of(registry, change->kind, change->id, &there, err);
     if (r < 0)
         return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/tool_probe.h"
 
+#include "api/daemon/engine/objects.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/content.h"
 #include "api/skill/tar.h"
@@ -91,7 +92,7 @@ static int open_packages(const struct tool_probe_env *env, const char *digest,
                          struct job_bytes *ret, struct err *err)
 {
     struct stat st;
-    int fd = store_get(env->store, digest, err);
+    int fd = objects_get(env->objects, digest, err);
 
     if (fd < 0)
         return fd;
@@ -111,7 +112,7 @@ static int prepare(const struct tool_probe_env *env, const struct tool_script *s
                                       .entry = PROBE_PATH,
                                       .args = &script->path,
                                       .n_args = 1};
-    _cleanup_fd_ int skill = store_get(env->store, script->digest, err);
+    _cleanup_fd_ int skill = objects_get(env->objects, script->digest, err);
     int r;
 
     if (skill < 0)

@@ -20,6 +20,7 @@
 struct tool_probe_env {
     struct pool *pool;
     struct store *store;
+    struct objects *objects;
     uint64_t grace_ms;
     bool scope_tenant; /* no two tenants begin from one snapshot */
 };

@@ -8,16 +8,31 @@
 
 #define TENANT_COLUMNS "id, name, is_disabled, created_ns, " REGISTRY_LIMIT_COLUMNS
 #define KEY_COLUMNS    "id, tenant_id, digest, name, is_operator, created_ns, revoked_ns"
+#define SKILL_COLUMNS                                                                          \
+    "entry, tenant_id, name, version, digest, description, created_ns, bytes, place,"          \
+    " is_floating, packages_digest, packages, packages_python"
+/* Packages that no change has room for are none that can be read. */
+#define SKILL_READ                                                                             \
+    "SELECT entry, tenant_id, name, version, digest, description, created_ns, bytes, place,"   \
+    " is_floating, packages_digest, CASE WHEN length(CAST(packages AS BLOB)) >= "              \
+    "8193 THEN '!' ELSE packages END, packages_python FROM skills"
+
+_Static_assert(CHANGE_PACKAGES_SIZE == 8193u, "as of SKILL_READ");
 
 enum statement {
     PUT_TENANT,
     PUT_KEY,
+    PUT_SKILL,
     GET_TENANT,
     GET_KEY,
+    GET_SKILL,
     NEXT_TENANT,
     NEXT_KEY,
+    NEXT_SKILL,
     REMOVE_TENANT,
     REMOVE_KEY,
+    REMOVE_SKILL,
+    CLEAR_SKILL,
     UNNAME,
     REMOVED,
     BUSY,
@@ -41,8 +56,23 @@ static const char *const text[N_STATEMENTS] = {
                 " AND NOT is_removed"
                 " ON CONFLICT(id) DO UPDATE SET name = excluded.name,"
                 " revoked_ns = excluded.revoked_ns",
+    [PUT_SKILL] =
+        "INSERT INTO skills(" SKILL_COLUMNS ")"
+        " SELECT ?1, id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULLIF(?11, ''), NULLIF(?12, ''), ?13"
+        " FROM tenants WHERE id = ?2 AND NOT is_removed"
+        " AND NOT EXISTS(SELECT 1 FROM skills WHERE entry = ?1)",
+    /* What is as it is to be stays, with what is known of it. */
+    [CLEAR_SKILL] = "DELETE FROM skills WHERE entry = ?1 AND NOT (tenant_id = ?2 AND name = ?3"
+                    " AND version = ?4 AND digest = ?5 AND description = ?6 AND created_ns = ?7"
+                    " AND bytes = ?8 AND place = ?9 AND is_floating = ?10"
+                    " AND COALESCE(packages_digest, '') = ?11 AND COALESCE(packages, '') = ?12"
+                    " AND packages_python = ?13)",
     [GET_TENANT] = "SELECT " TENANT_COLUMNS " FROM tenants WHERE id = ?1 AND NOT is_removed",
     [GET_KEY] = "SELECT " KEY_COLUMNS " FROM keys WHERE id = ?1",
+    [GET_SKILL] = SKILL_READ " WHERE entry = ?1",
+    [NEXT_SKILL] = SKILL_READ " WHERE entry > ?1 AND tenant_id NOT IN"
+                              " (SELECT id FROM tenants WHERE is_removed)"
+                              " ORDER BY entry LIMIT 1",
     [NEXT_TENANT] = "SELECT " TENANT_COLUMNS " FROM tenants WHERE id > ?1 AND NOT is_removed"
                     " ORDER BY id LIMIT 1",
     [NEXT_KEY] = "SELECT " KEY_COLUMNS " FROM keys WHERE id > ?1 AND tenant_id NOT IN"
@@ -51,6 +81,7 @@ static const char *const text[N_STATEMENTS] = {
     [REMOVE_TENANT] = "UPDATE tenants SET name = id, is_disabled = 1, is_removed = 1"
                       " WHERE id = ?1",
     [REMOVE_KEY] = "DELETE FROM keys WHERE id = ?1",
+    [REMOVE_SKILL] = "DELETE FROM skills WHERE entry = ?1",
     [UNNAME] = "UPDATE tenants SET name = id WHERE id = ?1",
     [REMOVED] = "SELECT id FROM tenants WHERE is_removed AND id > ?1 ORDER BY id LIMIT 1",
     [BUSY] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
@@ -99,11 +130,34 @@ static void mend_key(void *row)
     ((struct change *)row)->kind = CHANGE_KEY;
 }
 
+static const struct registry_column skill_columns[] = {
+    REGISTRY_COLUMN(REGISTRY_ID, change, id),
+    REGISTRY_COLUMN(REGISTRY_ID, change, skill.tenant),
+    REGISTRY_COLUMN(REGISTRY_ID, change, skill.name),
+    REGISTRY_COLUMN(REGISTRY_ID, change, skill.version),
+    REGISTRY_COLUMN(REGISTRY_ID, change, skill.digest),
+    REGISTRY_COLUMN(REGISTRY_ID, change, skill.description),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, skill.created_ns),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, skill.bytes),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, skill.place),
+    REGISTRY_COLUMN(REGISTRY_BOOL, change, skill.is_floating),
+    REGISTRY_COLUMN(REGISTRY_ID, change, skill.packages_digest),
+    REGISTRY_COLUMN(REGISTRY_ID, change, skill.packages),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, skill.packages_python),
+};
+
+static void mend_skill(void *row)
+{
+    ((struct change *)row)->kind = CHANGE_SKILL;
+}
+
 static const struct registry_rows kinds[] = {
     [CHANGE_TENANT] = {sizeof(struct change), tenant_columns,
                        sizeof(tenant_columns) / sizeof(tenant_columns[0]), mend_tenant},
     [CHANGE_KEY] = {sizeof(struct change), key_columns,
                     sizeof(key_columns) / sizeof(key_columns[0]), mend_key},
+    [CHANGE_SKILL] = {sizeof(struct change), skill_columns,
+                      sizeof(skill_columns) / sizeof(skill_columns[0]), mend_skill},
 };
 
 static int put_tenant(struct registry *registry, const char *id,
@@ -136,11 +190,41 @@ static int put_key(struct registry *registry, const char *id, const struct chang
         "store a key", err);
 }
 
+static int write_skill(struct registry *registry, const struct change *change,
+                       enum statement which, struct err *err)
+{
+    const struct change_skill *skill = &change->skill;
+
+    return registry_put_step(
+        registry, REGISTRY_CHANGES, which,
+        REGISTRY_VALUES(registry_text(change->id), registry_text(skill->tenant),
+                        registry_text(skill->name), registry_text(skill->version),
+                        registry_text(skill->digest), registry_text(skill->description),
+                        registry_number(skill->created_ns), registry_number(skill->bytes),
+                        registry_number(skill->place), registry_number(skill->is_floating),
+                        registry_text(skill->packages_digest), registry_text(skill->packages),
+                        registry_number(skill->packages_python)),
+        "store a skill", err);
+}
+
+/* Takes away what is there and another, and puts it where nothing is there any more. */
+static int put_skill(struct registry *registry, const struct change *change, struct err *err)
+{
+    int r = write_skill(registry, change, CLEAR_SKILL, err);
+
+    return r < 0 && r != -ENOENT ? r : write_skill(registry, change, PUT_SKILL, err);
+}
+
 static int put(struct registry *registry, const struct change *change, struct err *err)
 {
-    return change->kind == CHANGE_TENANT
-               ? put_tenant(registry, change->id, &change->tenant, err)
-               : put_key(registry, change->id, &change->key, err);
+    switch (change->kind) {
+    case CHANGE_TENANT:
+        return put_tenant(registry, change->id, &change->tenant, err);
+    case CHANGE_KEY:
+        return put_key(registry, change->id, &change->key, err);
+    default:
+        return put_skill(registry, change, err);
+    }
 }
 
 int registry_change_make(struct registry *registry, const struct change *change,
@@ -175,15 +259,13 @@ static int read_change(struct registry *registry, enum statement which, enum cha
 int registry_change_of(struct registry *registry, enum change_kind kind, const char *id,
                        struct change *ret, struct err *err)
 {
-    return read_change(registry, kind == CHANGE_TENANT ? GET_TENANT : GET_KEY, kind, id, ret,
-                       err);
+    return read_change(registry, GET_TENANT + (enum statement)kind, kind, id, ret, err);
 }
 
 int registry_change_after(struct registry *registry, enum change_kind kind, const char *after,
                           struct change *ret, struct err *err)
 {
-    return read_change(registry, kind == CHANGE_TENANT ? NEXT_TENANT : NEXT_KEY, kind, after,
-                       ret, err);
+    return read_change(registry, NEXT_TENANT + (enum statement)kind, kind, after, ret, err);
 }
 
 static const struct registry_column place_columns[] = {
@@ -272,22 +354,40 @@ static int put_named(struct batch *b, struct err *err)
     return 0;
 }
 
-static int put_one_key(struct batch *b, struct err *err)
+/* A key or a skill. */
+static int put_owned(struct batch *b, struct err *err)
 {
-    int r = b->change.is_removed ? step_of(b, REMOVE_KEY, err)
-                                 : put_key(b->registry, b->change.id, &b->change.key, err);
+    int r = put(b->registry, &b->change, err);
 
     if (r == -EEXIST)
         b->conflicts++;
     return r == -EEXIST || r == -ENOENT ? 0 : r;
 }
 
-enum turn { TURN_UNNAME, TURN_TENANTS, TURN_KEYS, TURNS };
+/* Versions go round between skills as names do between tenants. */
+static int unname_skill(struct batch *b, struct err *err)
+{
+    int r;
+
+    if (b->change.is_removed)
+        return step_of(b, REMOVE_SKILL, err);
+    r = write_skill(b->registry, &b->change, CLEAR_SKILL, err);
+    return r == -ENOENT ? 0 : r;
+}
+
+enum turn { TURN_UNNAME, TURN_TENANTS, TURN_OWNED, TURNS };
 
 static int take_turn(struct batch *b, enum turn turn, struct err *err)
 {
-    if (b->change.kind == CHANGE_KEY)
-        return turn == TURN_KEYS ? put_one_key(b, err) : 0;
+    if (b->change.kind != CHANGE_TENANT) {
+        if (turn == TURN_OWNED && !b->change.is_removed)
+            return put_owned(b, err);
+        if (turn != TURN_UNNAME)
+            return 0;
+        return b->change.kind == CHANGE_SKILL ? unname_skill(b, err)
+               : b->change.is_removed         ? step_of(b, REMOVE_KEY, err)
+                                              : 0;
+    }
     if (turn == TURN_UNNAME)
         return step_of(b, b->change.is_removed ? REMOVE_TENANT : UNNAME, err);
     return turn == TURN_TENANTS && !b->change.is_removed ? put_named(b, err) : 0;
@@ -295,10 +395,12 @@ static int take_turn(struct batch *b, enum turn turn, struct err *err)
 
 static int make_all(struct batch *b, const struct change_place *place, struct err *err)
 {
-    for (int turn = 0; turn < TURNS; turn++) {
-        for (size_t i = 0; i < b->n; i++) {
-            int r = b->at(b->ctx, i, &b->change);
+    /* First: while there is one, rows are changed one by one. */
+    int r = put_place(b->registry, place, err);
 
+    for (int turn = 0; r == 0 && turn < TURNS; turn++) {
+        for (size_t i = 0; i < b->n; i++) {
+            r = b->at(b->ctx, i, &b->change);
             if (r < 0)
                 return r;
             r = take_turn(b, (enum turn)turn, err);
@@ -306,7 +408,7 @@ static int make_all(struct batch *b, const struct change_place *place, struct er
                 return r;
         }
     }
-    return put_place(b->registry, place, err);
+    return r;
 }
 
 int registry_changes_make(struct registry *registry, size_t n, registry_change_at *at,

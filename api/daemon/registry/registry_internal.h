@@ -23,6 +23,7 @@ enum registry_part {
     REGISTRY_RETENTION,
     REGISTRY_SESSIONS,
     REGISTRY_CHANGES,
+    REGISTRY_SKILL_PLAN,
     REGISTRY_PARTS,
 };
 
@@ -43,6 +44,7 @@ extern const struct registry_statements registry_tool_statements;
 extern const struct registry_statements registry_retention_statements;
 extern const struct registry_statements registry_session_statements;
 extern const struct registry_statements registry_change_statements;
+extern const struct registry_statements registry_skill_plan_statements;
 
 /* What is bound to a statement's places, in turn; a list ends with REGISTRY_NONE. */
 enum registry_type {
@@ -159,6 +161,10 @@ int registry_changes(struct registry *registry);
 #define REGISTRY_LIMIT_PLACES TENANT_LIMITS_EACH(REGISTRY_LIMIT_PLACE) "?, ?, ?"
 /* After they were read: a reuse that nobody knows is none at all. */
 void registry_mend_limits(struct tenant_limits *limits);
+
+/* -EEXIST: a skill's version is taken by other content. */
+int registry_skill_taken(const struct registry_skill *skill, const char *digest,
+                         struct err *err);
 
 /* Takes the lock and runs SQL text that gives no rows anybody wants. 0 or -EIO. */
 int registry_execute(struct registry *registry, const char *sql, const char *what,

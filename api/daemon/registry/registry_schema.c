@@ -197,4 +197,20 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " bucket TEXT NOT NULL,"
     " revision INTEGER NOT NULL,"
     " noted_ns INTEGER NOT NULL);",
+
+    /*
+     * What a cluster calls a skill, and its place among those of its name, which is the same at
+     * all nodes. What a replica has is changed one by one. Skills were not part of one before:
+     * it begins anew.
+     */
+    "ALTER TABLE skills ADD COLUMN entry TEXT;"
+    "ALTER TABLE skills ADD COLUMN place INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE skills SET entry = 'skl_' || lower(hex(randomblob(16))), place = id;"
+    "CREATE UNIQUE INDEX skills_entry ON skills(entry);"
+    "DROP TRIGGER skills_current;"
+    "CREATE TRIGGER skills_current AFTER INSERT ON skills"
+    " WHEN NOT EXISTS(SELECT 1 FROM replica) BEGIN"
+    " DELETE FROM skills WHERE tenant_id = NEW.tenant_id AND name = NEW.name"
+    " AND version = 'sha256:' || NEW.digest; END;"
+    "DELETE FROM replica;",
 };

@@ -3,6 +3,7 @@
 #include "api/daemon/registry/registry.h"
 
 #include "api/daemon/registry/registry_internal.h"
+#include "api/daemon/terms/ids.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 
@@ -12,7 +13,8 @@
 #include <string.h>
 
 #define COLUMNS                                                                                \
-    "name, version, digest, description, created_ns, bytes, id, is_floating, packages_digest," \
+    "name, version, digest, description, created_ns, bytes, place, is_floating,"               \
+    " packages_digest,"                                                                        \
     " packages, packages_python"
 
 #define PAGE_ROWS 100u
@@ -32,17 +34,22 @@ enum statement {
 
 static const char *const text[N_STATEMENTS] = {
     [INSERT] = "INSERT INTO skills(tenant_id, name, version, digest, description, created_ns,"
-               " bytes, is_floating, packages_digest, packages, packages_python)"
-               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+               " bytes, is_floating, packages_digest, packages, packages_python, entry, place)"
+               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
+               " '" ID_SKILL "' || lower(hex(randomblob(16))),"
+               " (SELECT COALESCE(MAX(place), 0) + 1 FROM skills"
+               " WHERE tenant_id = ?1 AND name = ?2))",
     [BY_VERSION] = "SELECT " COLUMNS " FROM skills"
                    " WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
-    [BY_DIGEST] =
-        "SELECT " COLUMNS " FROM skills"
-        " WHERE tenant_id = ?1 AND name = ?2 AND digest = ?3 ORDER BY id DESC LIMIT 1",
+    [BY_DIGEST] = "SELECT " COLUMNS " FROM skills"
+                  " WHERE tenant_id = ?1 AND name = ?2 AND digest = ?3"
+                  " ORDER BY place DESC, version DESC LIMIT 1",
     [LATEST] = "SELECT " COLUMNS " FROM skills"
-               " WHERE tenant_id = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1",
+               " WHERE tenant_id = ?1 AND name = ?2"
+               " ORDER BY place DESC, version DESC LIMIT 1",
     [PAGE] = "SELECT " COLUMNS " FROM skills WHERE tenant_id = ?1 AND name >= ?2"
-             " AND (name > ?2 OR id < ?3) ORDER BY name, id DESC LIMIT ?4",
+             " AND (name > ?2 OR (place, version) < (?3, ?4))"
+             " ORDER BY name, place DESC, version DESC LIMIT ?5",
     [DELETE] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3"
                " AND digest = ?4",
     [DELETE_UNUSED] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3"
@@ -162,6 +169,15 @@ bool registry_skill_is_there(const struct registry_skill *there,
                          there->packages_python == skill->packages_python));
 }
 
+int registry_skill_taken(const struct registry_skill *skill, const char *digest,
+                         struct err *err)
+{
+    return err_set(err, EEXIST,
+                   "%s %s is registered already with other content (digest %.12s): give "
+                   "this another version, or replace that (--replace, ?replace=true)",
+                   skill->name, skill->version, digest);
+}
+
 int registry_skill_put(struct registry *registry, const char *tenant,
                        const struct registry_skill *skill, bool replace, char **ret_previous,
                        struct err *err)
@@ -186,10 +202,7 @@ int registry_skill_put(struct registry *registry, const char *tenant,
     if (registry_skill_is_there(&existing, skill, replace))
         return 0;
     if (!replace && !existing.is_floating)
-        return err_set(err, EEXIST,
-                       "%s %s is registered already with other content (digest %.12s): give "
-                       "this another version, or replace that (--replace, ?replace=true)",
-                       skill->name, skill->version, existing.digest);
+        return registry_skill_taken(skill, existing.digest, err);
     previous = strdup(existing.digest);
     if (!previous)
         return err_no_memory(err);
@@ -204,11 +217,13 @@ static int read_page(struct registry *registry, const char *tenant,
                      const struct registry_skill *last, struct registry_skill *rows,
                      size_t *ret_n, struct err *err)
 {
-    return registry_read_rows(
-        registry, REGISTRY_SKILLS, PAGE,
-        REGISTRY_VALUES(registry_text(tenant), registry_text(last->name ? last->name : ""),
-                        registry_number(last->place), registry_number(PAGE_ROWS)),
-        &kind, PAGE_ROWS, rows, ret_n, "list the skills", err);
+    return registry_read_rows(registry, REGISTRY_SKILLS, PAGE,
+                              REGISTRY_VALUES(registry_text(tenant),
+                                              registry_text(last->name ? last->name : ""),
+                                              registry_number(last->place),
+                                              registry_text(last->version ? last->version : ""),
+                                              registry_number(PAGE_ROWS)),
+                              &kind, PAGE_ROWS, rows, ret_n, "list the skills", err);
 }
 
 int registry_skill_each(struct registry *registry, const char *tenant,

@@ -72,7 +72,7 @@ static int look_into(struct daemon *d, const struct chooser_packages *packages,
         return 0;
     if (packages->fd >= 0)
         return layer_look(packages->fd, ret, err);
-    fd = store_get(d->store, packages->digest, err);
+    fd = objects_get(d->objects, packages->digest, err);
     return fd < 0 ? fd : layer_look(fd, ret, err);
 }
 
@@ -259,7 +259,7 @@ int chooser_find(struct daemon *d, const char *tenant, const char *digest,
     r = choose_known(d, identity, lang, NULL, named, allowed, ret);
     if (r != 0)
         return r < 0 ? err_set(err, EACCES, "its image may not be used") : 0;
-    fd = store_get(d->store, digest, err);
+    fd = objects_get(d->objects, digest, err);
     r = fd < 0 ? fd : skill_archive_reload(fd, digest, &archive, &skill, err);
     return r < 0 ? r
                  : look(d, tenant, &(struct skill_source){&skill, &archive, fd, packages},

@@ -10,6 +10,7 @@
 #include "api/daemon/engine/changes.h"
 #include "api/daemon/engine/choices.h"
 #include "api/daemon/engine/engine.h"
+#include "api/daemon/engine/objects.h"
 #include "api/daemon/engine/prober.h"
 #include "api/daemon/engine/profiles.h"
 #include "api/daemon/http/http.h"
@@ -23,6 +24,8 @@
 #include "api/skill/archive.h"
 
 #define DAEMON_INGESTS 4u
+/* How often a skill is looked up that is deleted or replaced while it is opened. */
+#define SKILL_OPEN_TRIES 8u
 
 struct daemon {
     struct registry *registry;
@@ -34,6 +37,7 @@ struct daemon {
     struct pool *pool;
     struct engine *engine;
     struct changes *changes;
+    struct objects *objects;
     struct metrics *metrics;
     struct audit *audit;
     struct held *held;

@@ -125,14 +125,15 @@ static bool load_code(struct creation *c, struct http_request *http, struct http
            set_skill(c->e, "", "", c->archive.digest, reply);
 }
 
-static int open_object(struct store *store, const char *digest, struct job_bytes *ret,
+static int open_object(struct objects *objects, const char *digest, struct job_bytes *ret,
                        struct err *err)
 {
     struct stat st;
-    int fd = store_get(store, digest, err);
+    int fd = objects_get(objects, digest, err);
 
     if (fd < 0)
-        return -EIO;
+        return fd;
+    fd_close(&ret->fd);
     ret->fd = fd;
     if (fstat(fd, &st) < 0)
         return err_set(err, EIO, "cannot read the skill");
@@ -141,27 +142,42 @@ static int open_object(struct store *store, const char *digest, struct job_bytes
     return 0;
 }
 
-/* Finds the row of a skill and opens its objects, at one moment: all may be deleted. */
+static int open_objects(struct creation *c, const struct registry_skill *row, struct err *err)
+{
+    int r = open_object(c->daemon->objects, row->digest, &c->e->job.skill, err);
+
+    if (r < 0 || !row->packages)
+        return r;
+    c->e->packages_python = row->packages_python;
+    free(c->e->packages);
+    c->e->packages = strdup(row->packages);
+    if (!c->e->packages)
+        return err_no_memory(err);
+    if (!row->packages_digest)
+        return 0;
+    (void)snprintf(c->packages, sizeof(c->packages), "%s", row->packages_digest);
+    return open_object(c->daemon->objects, row->packages_digest, &c->e->job.packages, err);
+}
+
+/*
+ * Finds the row of a skill and opens its objects. Where these are gone another row may have
+ * taken its place.
+ */
 static int open_registered(struct creation *c, struct registry_skill *ret, bool *ret_name_known,
                            struct err *err)
 {
-    _cleanup_store_lock_ struct store *store = store_lock(c->daemon->store);
-    int r = registry_skill_get(c->daemon->registry, c->e->tenant, c->request.skill,
-                               c->request.version, ret, ret_name_known, err);
+    for (unsigned tries = 1;; tries++) {
+        int r = registry_skill_get(c->daemon->registry, c->e->tenant, c->request.skill,
+                                   c->request.version, ret, ret_name_known, err);
 
-    if (r < 0)
-        return r;
-    r = open_object(store, ret->digest, &c->e->job.skill, err);
-    if (r < 0 || !ret->packages)
-        return r;
-    c->e->packages_python = ret->packages_python;
-    c->e->packages = strdup(ret->packages);
-    if (!c->e->packages)
-        return err_no_memory(err);
-    if (!ret->packages_digest)
-        return 0;
-    (void)snprintf(c->packages, sizeof(c->packages), "%s", ret->packages_digest);
-    return open_object(store, ret->packages_digest, &c->e->job.packages, err);
+        if (r < 0)
+            return r;
+        r = open_objects(c, ret, err);
+        if (r != -ENOENT || tries == SKILL_OPEN_TRIES)
+            return r == -ENOENT ? -EIO : r;
+        registry_skill_finish(ret);
+        *err = (struct err){0};
+    }
 }
 
 /* Few bytes are not counted, as of a body. */
@@ -220,7 +236,7 @@ static bool load_registered(struct creation *c, struct http_request *http,
         return set_skill(c->e, q->skill, q->version, "", reply);
     }
     if (r < 0)
-        return failure_or_true(reply, -EIO, &err);
+        return failure_reply(reply, r, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
     r = skill_archive_reload(c->e->job.skill.fd, found.digest, &c->archive, &c->skill, &err);
     return failure_or_true(reply, r < 0 ? -EIO : 0, &err) && put_on_disk(c, http, reply) &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/callers/audit.h"
 #include "api/daemon/callers/held.h"
+#include "api/daemon/engine/skill_changes.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/daemon.h"
@@ -165,6 +166,50 @@ static void choose_for_kept(struct push *push, const struct skill *skill,
         push->image = choice;
 }
 
+static int send_objects(struct push *push, struct err *err)
+{
+    struct objects *objects = push->daemon->objects;
+    int r = objects_send(objects, push->row.digest, push->fd, err);
+
+    return r < 0 || !push->row.packages_digest
+               ? r
+               : objects_send(objects, push->row.packages_digest, push->packages.fd, err);
+}
+
+/* What this node may need first is here already. What a row names stays. */
+static void keep_objects(struct push *push)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(push->daemon->store);
+
+    (void)store_put(store, push->fd, push->row.digest, NULL);
+    (void)store_release(store, push->row.digest, NULL);
+    if (!push->row.packages_digest)
+        return;
+    (void)store_put(store, push->packages.fd, push->row.packages_digest, NULL);
+    (void)store_release(store, push->row.packages_digest, NULL);
+}
+
+/*
+ * The same for all nodes: what it holds is at the servers before there is a row. What is
+ * refused leaves nothing that a row names.
+ */
+static int store_everywhere(struct push *push, struct err *err)
+{
+    struct daemon *d = push->daemon;
+    int r = check_room(push, err);
+
+    if (r < 0)
+        return r;
+    r = send_objects(push, err);
+    if (r < 0)
+        return r;
+    r = skill_changes_put(d->changes, d->registry, push->request->caller.tenant, &push->row,
+                          push->replace, &push->previous, err);
+    if (r == 0)
+        keep_objects(push);
+    return r;
+}
+
 static void register_skill(struct push *push, const struct skill *skill,
                            const struct skill_archive *archive, struct http_reply *reply)
 {
@@ -189,7 +234,7 @@ static void register_skill(struct push *push, const struct skill *skill,
     (void)fsync(push->fd);
     if (push->packages.fd >= 0)
         (void)fsync(push->packages.fd);
-    r = store_skill(push, &err);
+    r = push->daemon->cluster ? store_everywhere(push, &err) : store_skill(push, &err);
     if (r == 0 && !push->is_new)
         choose_for_kept(push, skill, archive);
     if (r == -ENOENT)

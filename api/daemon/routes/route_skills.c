@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registered skills: the list, one of them, and its removal. */
 #include "api/daemon/callers/audit.h"
+#include "api/daemon/engine/skill_changes.h"
 #include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
@@ -94,27 +95,36 @@ static void registered_finish(struct registered *skill)
 }
 #define _cleanup_registered_ __attribute__((cleanup(registered_finish)))
 
-static int open_objects(const struct store *store, struct registered *skill, struct err *err)
+static int open_objects(struct objects *objects, struct registered *skill, struct err *err)
 {
-    skill->fd = store_get(store, skill->row.digest, err);
+    skill->fd = objects_get(objects, skill->row.digest, err);
     if (skill->fd < 0)
-        return -EIO;
+        return skill->fd;
     if (!skill->row.packages_digest)
         return 0;
-    skill->packages_fd = store_get(store, skill->row.packages_digest, err);
-    return skill->packages_fd < 0 ? -EIO : 0;
+    skill->packages_fd = objects_get(objects, skill->row.packages_digest, err);
+    return skill->packages_fd < 0 ? skill->packages_fd : 0;
 }
 
-/* As find_row. What was opened stays what it is when the skill is replaced or deleted. */
+/*
+ * As find_row. What was opened stays what it is when the skill is replaced or deleted; where it
+ * is gone before, another row may have taken its place.
+ */
 static bool open_skill(struct daemon *d, const struct http_request *request,
                        struct registered *ret, struct http_reply *reply)
 {
-    _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    struct err err = {0};
+    for (unsigned tries = 1;; tries++) {
+        struct err err = {0};
+        int r;
 
-    *ret = (struct registered){.fd = -1, .packages_fd = -1};
-    return find_row(d, request, &ret->row, reply) &&
-           (open_objects(store, ret, &err) == 0 || failure_reply(reply, -EIO, &err));
+        *ret = (struct registered){.fd = -1, .packages_fd = -1};
+        if (!find_row(d, request, &ret->row, reply))
+            return false;
+        r = open_objects(d->objects, ret, &err);
+        if (r != -ENOENT || tries == SKILL_OPEN_TRIES)
+            return failure_or_true(reply, r == -ENOENT ? -EIO : r, &err);
+        registered_finish(ret);
+    }
 }
 
 static void write_resources(struct json_writer *w, const struct skill *skill)
@@ -257,6 +267,21 @@ static int remove_skill(struct registry *registry, struct store *store, const ch
     return r < 0 ? r : store_release(store, row->digest, err);
 }
 
+/* At all nodes: what of its objects is here goes with the row. */
+static bool delete_everywhere(struct daemon *d, const struct http_request *request,
+                              struct registry_skill *ret, struct http_reply *reply)
+{
+    struct err err = {0};
+    int r;
+
+    if (!find_row(d, request, ret, reply))
+        return false;
+    r = skill_changes_delete(d->changes, d->registry, request->caller.tenant, ret, &err);
+    if (r == -ENOENT)
+        (void)err_set(&err, ENOENT, "skill %s has no version %s", ret->name, ret->version);
+    return failure_or_true(reply, r, &err);
+}
+
 /* Who runs the skill now has its files open and goes on. False: there is a reply. */
 static bool delete_skill(struct daemon *d, const struct http_request *request,
                          struct registry_skill *ret, struct http_reply *reply)
@@ -275,7 +300,7 @@ void route_skill_delete(void *ctx, struct http_request *request, struct http_rep
     struct daemon *d = ctx;
     _cleanup_registry_skill_ struct registry_skill row = {0};
 
-    if (!delete_skill(d, request, &row, reply))
+    if (!(d->cluster ? delete_everywhere : delete_skill)(d, request, &row, reply))
         return;
     log_info("skills", "deleted name=\"%s\" version=\"%s\" digest=%.12s", row.name, row.version,
              row.digest);

@@ -139,7 +139,7 @@ static int add_skill(struct daemon *d, const struct registry_skill *row,
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     struct err ignored = {0};
-    _cleanup_fd_ int fd = store_get(d->store, row->digest, &ignored);
+    _cleanup_fd_ int fd = objects_get(d->objects, row->digest, &ignored);
     int r;
 
     if (fd < 0)
@@ -292,7 +292,7 @@ static int take_known(struct daemon *d, const struct registry_tool *key, struct 
 static bool promises(struct daemon *d, const struct tool *tool)
 {
     struct err ignored = {0};
-    _cleanup_fd_ int fd = store_get(d->store, tool->digest, &ignored);
+    _cleanup_fd_ int fd = objects_get(d->objects, tool->digest, &ignored);
     bool promising = false;
 
     return fd >= 0 && tool_probe_promises(fd, tool->path, &promising, &ignored) == 0 &&

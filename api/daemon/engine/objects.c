@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/objects.h"
+
+#include "api/daemon/registry/registry_skill_plan.h"
+#include "api/skill/sha256.h"
+#include "base/fd.h"
+#include "base/lock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FETCHES 4u /* at once, each with a connection */
+
+/* One that is read from the servers now. */
+struct fetch {
+    char digest[SHA256_HEX_SIZE]; /* "": none */
+    uint64_t bytes;               /* at most */
+    unsigned waiting;             /* for what it gives; with it the place is free again */
+    bool is_done;
+    int result;
+    struct err err;
+};
+
+struct objects {
+    struct objects_env env;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t done;
+    struct cluster *cluster; /* or NULL; stays while something is fetched */
+    struct fetch fetches[FETCHES];
+};
+
+int objects_create(const struct objects_env *env, struct objects **ret, struct err *err)
+{
+    struct objects *objects = calloc(1, sizeof(*objects));
+
+    if (!objects)
+        return err_no_memory(err);
+    objects->env = *env;
+    (void)pthread_mutex_init(&objects->lock, NULL);
+    (void)pthread_cond_init(&objects->done, NULL);
+    *ret = objects;
+    return 0;
+}
+
+void objects_destroy(struct objects *objects)
+{
+    if (!objects)
+        return;
+    (void)pthread_cond_destroy(&objects->done);
+    (void)pthread_mutex_destroy(&objects->lock);
+    free(objects);
+}
+
+/* Under the lock: the one of this digest; with "" a free place. Or NULL. */
+static struct fetch *find(struct objects *o, const char *digest)
+{
+    for (size_t i = 0; i < FETCHES; i++) {
+        if (strcmp(o->fetches[i].digest, digest) == 0)
+            return &o->fetches[i];
+    }
+    return NULL;
+}
+
+static bool is_fetching(const struct objects *o)
+{
+    for (size_t i = 0; i < FETCHES; i++) {
+        if (o->fetches[i].digest[0])
+            return true;
+    }
+    return false;
+}
+
+void objects_join(struct objects *o, struct cluster *cluster)
+{
+    if (!o)
+        return;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
+    o->cluster = cluster;
+    while (!cluster && is_fetching(o))
+        (void)pthread_cond_wait(&o->done, &o->lock);
+}
+
+/* Under the lock: who comes last frees the place. */
+static int leave(struct objects *o, struct fetch *f, struct err *err)
+{
+    int r = f->result;
+
+    if (r < 0)
+        *err = f->err;
+    if (--f->waiting == 0) {
+        f->digest[0] = '\0';
+        (void)pthread_cond_broadcast(&o->done);
+    }
+    return r;
+}
+
+/*
+ * Under the lock: waits for one that is on its way, or takes a place. NULL: *ret is what the
+ * other one gave.
+ */
+static struct fetch *enter(struct objects *o, const char *digest, int *ret, struct err *err)
+{
+    struct fetch *f;
+
+    for (;;) {
+        f = find(o, digest);
+        if (f)
+            break;
+        if (!o->cluster) {
+            *ret = -ENOENT;
+            return NULL;
+        }
+        f = find(o, "");
+        if (f) {
+            *f = (struct fetch){.waiting = 1};
+            memcpy(f->digest, digest, sizeof(f->digest));
+            return f;
+        }
+        (void)pthread_cond_wait(&o->done, &o->lock);
+    }
+    f->waiting++;
+    while (!f->is_done)
+        (void)pthread_cond_wait(&o->done, &o->lock);
+    *ret = leave(o, f, err);
+    return NULL;
+}
+
+/* How large it may be, with room for it and all others that are on their way. */
+static int check_room(struct objects *o, struct fetch *f, struct err *err)
+{
+    uint64_t bytes = 0;
+    int r = registry_object_bytes(o->env.registry, f->digest, &bytes, err);
+
+    if (r < 0)
+        return r;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
+    f->bytes = bytes > 0 ? bytes : o->env.bytes_max;
+    bytes = 0;
+    for (size_t i = 0; i < FETCHES; i++)
+        bytes += o->fetches[i].digest[0] && !o->fetches[i].is_done ? o->fetches[i].bytes : 0;
+    return watermarks_check_room(o->env.watermarks, bytes, err) < 0 ? -ENOBUFS : 0;
+}
+
+static int keep(struct objects *o, const char *digest, int fd, struct err *err)
+{
+    char found[SHA256_HEX_SIZE];
+    int r = sha256_of_fd(fd, found);
+
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot read an object");
+    if (strcmp(found, digest) != 0)
+        return err_set(err, EREMOTEIO,
+                       "what the servers of the cluster have as object %.12s is another: "
+                       "remove it there (`nats object rm " CLUSTER_OBJECTS
+                       "`) and push the skill again",
+                       digest);
+    (void)fsync(fd);
+    _cleanup_store_lock_ struct store *store = store_lock(o->env.store);
+    r = store_put(store, fd, digest, err);
+    /* Where its row went meanwhile. */
+    return r < 0 ? r : store_release(store, digest, err);
+}
+
+static int fetch(struct objects *o, struct fetch *f, struct cluster *cluster, struct err *err)
+{
+    _cleanup_fd_ int fd = -1;
+    int r = check_room(o, f, err);
+
+    if (r < 0)
+        return r;
+    fd = store_temporary(o->env.store);
+    if (fd < 0)
+        return err_set_errno(err, -fd, "cannot keep an object");
+    r = cluster_object_get(cluster, f->digest, f->bytes, fd, err);
+    return r < 0 ? r : keep(o, f->digest, fd, err);
+}
+
+static int fetch_and_tell(struct objects *o, struct fetch *f, struct cluster *cluster,
+                          struct err *err)
+{
+    int r = fetch(o, f, cluster, err);
+
+    if (r < 0)
+        log_warn("objects", "object=%.12s is=\"not read\" reason=\"%s\"", f->digest,
+                 err->message);
+    return r;
+}
+
+/* One at a time of each: who comes meanwhile waits for it. */
+static int fetch_once(struct objects *o, const char *digest, struct err *err)
+{
+    struct cluster *cluster;
+    struct fetch *f;
+    int r = 0;
+
+    (void)pthread_mutex_lock(&o->lock);
+    f = enter(o, digest, &r, err);
+    cluster = o->cluster;
+    (void)pthread_mutex_unlock(&o->lock);
+    if (!f)
+        return r;
+    r = fetch_and_tell(o, f, cluster, &f->err);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
+    f->result = r;
+    f->is_done = true;
+    (void)pthread_cond_broadcast(&o->done);
+    return leave(o, f, err);
+}
+
+int objects_get(struct objects *o, const char *digest, struct err *err)
+{
+    struct err gone = {0}, why = {0};
+    int fd = store_get(o->env.store, digest, &gone);
+
+    if (fd == -ENOENT) {
+        int r = fetch_once(o, digest, &why);
+
+        gone = why.code ? why : gone;
+        fd = r < 0 ? r : store_get(o->env.store, digest, &gone);
+    }
+    if (fd < 0 && err)
+        *err = gone;
+    return fd;
+}
+
+int objects_send(struct objects *o, const char *digest, int fd, struct err *err)
+{
+    struct cluster *cluster;
+    struct stat st;
+
+    (void)pthread_mutex_lock(&o->lock);
+    cluster = o->cluster;
+    (void)pthread_mutex_unlock(&o->lock);
+    if (!cluster)
+        return 0;
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read an object");
+    return cluster_object_put(cluster, digest, fd, (uint64_t)st.st_size, err);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The objects of skills, of which a node of a cluster has those that it needed: what its rows
+ * name and its store does not have is read from the servers. On its own a daemon has them all.
+ */
+#ifndef SKILLVM_API_DAEMON_ENGINE_OBJECTS_H
+#define SKILLVM_API_DAEMON_ENGINE_OBJECTS_H
+
+#include "api/daemon/cluster/cluster.h"
+#include "api/daemon/registry/registry.h"
+#include "api/daemon/store/store.h"
+#include "api/daemon/store/watermarks.h"
+
+struct objects;
+
+/* Borrowed. */
+struct objects_env {
+    struct registry *registry;
+    struct store *store;
+    struct watermarks *watermarks;
+    uint64_t bytes_max; /* of one whose size no row says */
+};
+
+int objects_create(const struct objects_env *env, struct objects **ret, struct err *err);
+/*
+ * From now on what is missing is read from the servers of a cluster; with NULL not any more,
+ * and nobody reads from those that were on return, once the cluster was stopped.
+ */
+void objects_join(struct objects *objects, struct cluster *cluster);
+/* After everybody who asks. NULL is fine. */
+void objects_destroy(struct objects *objects);
+
+/*
+ * Opens an object of a skill, without the lock of the store. The descriptor (caller's);
+ * -ENOENT where no row names it any more; of a cluster -EAGAIN where the servers cannot be
+ * asked, -EREMOTEIO where they do not have it, -ENOBUFS where there is no room for it here;
+ * -errno.
+ */
+int objects_get(struct objects *objects, const char *digest, struct err *err);
+/* Gives the servers what a file holds, as of cluster_object_put; on its own it does nothing. */
+int objects_send(struct objects *objects, const char *digest, int fd, struct err *err);
+
+#endif

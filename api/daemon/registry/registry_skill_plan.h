@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Skills as changes that every node of a cluster makes: one at a time, so that what takes two
+ * rows takes two of them, of which the first alone is whole too.
+ */
+#ifndef SKILLVM_API_DAEMON_REGISTRY_REGISTRY_SKILL_PLAN_H
+#define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_SKILL_PLAN_H
+
+#include "api/daemon/registry/registry_changes.h"
+
+/*
+ * What has to be changed to register a skill, as of registry_skill_put. 0: the change that does
+ * it, with the digest of what it takes the place of or "" in ret_previous; 1: one to be made
+ * besides; -EALREADY: there is nothing to change any more; as of registry_skill_put.
+ */
+int registry_skill_plan(struct registry *registry, const char *tenant,
+                        const struct registry_skill *skill, bool replace, struct change *ret,
+                        char ret_previous[CHANGE_DIGEST_SIZE], struct err *err);
+/* The change that forgets one, as of registry_skill_delete. */
+int registry_skill_plan_delete(struct registry *registry, const char *tenant,
+                               const struct registry_skill *skill, struct change *ret,
+                               struct err *err);
+/*
+ * How large an object can be that some skill names, at most; 0 where that is not known. 0;
+ * -ENOENT where none names it; -EIO.
+ */
+int registry_object_bytes(struct registry *registry, const char *digest, uint64_t *ret,
+                          struct err *err);
+
+#endif

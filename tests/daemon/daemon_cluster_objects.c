@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What skills hold, as it lies at the servers: where these are lost, are full, or somebody
+ * changes there what is a node's.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/nodes_world.h"
+
+#include <cjson/cJSON.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define expect harness_expect
+
+#define SKILLS "/v1/skills"
+#define LARGE  (24u << 20) /* of a script that cannot be pressed */
+#define METAS  "$O.skillvm_objects.M.>"
+
+struct world {
+    struct nats_world nats;
+    struct harness a, b;
+};
+
+static void start_two(struct world *w)
+{
+    nats_start_node(&w->a, &w->nats, "a", "");
+    nats_make(&w->a);
+    nats_start_node(&w->b, &w->nats, "b", "");
+    nats_wait_node(&w->a, NODE_JOINED);
+    nats_wait_node(&w->b, NODE_JOINED);
+    harness_wait_ready(&w->a);
+    harness_wait_ready(&w->b);
+}
+
+static void begin(struct world *w)
+{
+    nats_begin(&w->nats, 1);
+    start_two(w);
+}
+
+static void end(struct world *w)
+{
+    nodes_end(&w->b);
+    nodes_end(&w->a);
+    nats_end(&w->nats);
+}
+
+static struct answer push(const struct harness *h, const char *name, const char *script)
+{
+    size_t len;
+    char *tar = harness_skill(name, "1.0", script, &len);
+    struct answer a = harness_request(h, "POST", SKILLS,
+                                      "Content-Type: application/octet-stream\r\n", tar, len);
+
+    free(tar);
+    return a;
+}
+
+/* Cannot be pressed much, and is text. */
+static char *large_script(void)
+{
+    char *script = malloc(LARGE + 1);
+    uint32_t x = 1;
+
+    assert_non_null(script);
+    for (size_t i = 0; i < LARGE; i++) {
+        x = x * 1664525u + 1013904223u;
+        script[i] = (char)('a' + (x >> 24) % 26);
+    }
+    script[LARGE] = '\0';
+    return script;
+}
+
+/* What is said of the object that was said last, and under which subject its chunks are. */
+static void last_object(const struct world *w, char subject[256], char chunks[256])
+{
+    char *text = nats_last(&w->nats, NATS_OBJECTS, METAS, subject);
+    cJSON *json;
+
+    assert_non_null(text);
+    json = cJSON_Parse(text);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(json, "bucket")),
+                        "skillvm_objects");
+    snprintf(chunks, 256, "$O.skillvm_objects.C.%s",
+             cJSON_GetStringValue(cJSON_GetObjectItem(json, "nuid")));
+    cJSON_Delete(json);
+    free(text);
+}
+
+/* A large one comes as it was, in chunks as NATS's tools make them. */
+static void a_large_one_comes_as_it_was(void **state)
+{
+    struct world w = {0};
+    char *script = large_script();
+    uint64_t n;
+
+    (void)state;
+    begin(&w);
+    expect(push(&w.a, "large", script), 201, "large");
+    n = nats_count(&w.nats, NATS_OBJECTS);
+    assert_true(n > LARGE / (128 * 1024) && n < LARGE / (128 * 1024) + 4);
+    nodes_wait(&w.b, SKILLS, 200, "\"name\":\"large\"");
+    expect(harness_get(&w.b, SKILLS "/large/1.0"), 200, "\"size_bytes\":25165824");
+    expect(harness_run(&w.b, "{\"skill\":\"large\",\"version\":\"1.0\"}"), 200,
+           "\"status\":\"success\"");
+    free(script);
+    end(&w);
+}
+
+/* Cut off a node takes no skill, and runs what it has. */
+static void cut_off_it_runs_what_it_has(void **state)
+{
+    struct world w = {0};
+
+    (void)state;
+    begin(&w);
+    expect(push(&w.a, "near", "print(1)"), 201, "near");
+    expect(push(&w.a, "far", "print(2)"), 201, "far");
+    nodes_wait(&w.b, SKILLS, 200, "\"name\":\"far\"");
+    expect(harness_get(&w.b, SKILLS "/near/1.0"), 200, "main.py");
+    nats_kill(&w.nats, 0);
+    expect(push(&w.a, "more", "print(3)"), 503, "cluster_unavailable");
+    expect(nodes_admin(&w.b, "DELETE", SKILLS "/near/1.0", ""), 503, "cluster_unavailable");
+    expect(harness_run(&w.b, "{\"skill\":\"near\",\"version\":\"1.0\"}"), 200,
+           "\"status\":\"success\"");
+    expect(harness_get(&w.b, SKILLS "/far/1.0"), 503, "cluster_unavailable");
+    expect(harness_run(&w.b, "{\"skill\":\"far\",\"version\":\"1.0\"}"), 503,
+           "cluster_unavailable");
+    expect(harness_get(&w.a, SKILLS "/far/1.0"), 200, "main.py");
+    nats_restart(&w.nats, 0);
+    nats_wait_node(&w.a, NODE_JOINED);
+    nats_wait_node(&w.b, NODE_JOINED);
+    expect(harness_get(&w.b, SKILLS "/far/1.0"), 200, "main.py");
+    expect(push(&w.a, "more", "print(3)"), 201, "more");
+    end(&w);
+}
+
+struct pusher {
+    const struct harness *node;
+    const char *script;
+    struct answer answer;
+    pthread_t thread;
+};
+
+static void *push_once(void *ctx)
+{
+    struct pusher *p = ctx;
+
+    p->answer = push(p->node, "large", p->script);
+    return NULL;
+}
+
+/*
+ * What was not all sent is no skill; the same again is one. Where all was sent before the
+ * server ended it is there.
+ */
+static void servers_are_lost_in_the_middle(void **state)
+{
+    struct world w = {0};
+    char *script = large_script();
+    struct pusher p = {.node = &w.a, .script = script};
+
+    (void)state;
+    begin(&w);
+    assert_int_equal(pthread_create(&p.thread, NULL, push_once, &p), 0);
+    while (nats_count(&w.nats, NATS_OBJECTS) < 4)
+        ;
+    nats_kill(&w.nats, 0);
+    assert_int_equal(pthread_join(p.thread, NULL), 0);
+    if (p.answer.status != 201)
+        assert_int_equal(p.answer.status, 503);
+    expect(p.answer, p.answer.status, p.answer.status == 503 ? "cluster_unavailable" : "large");
+    nats_restart(&w.nats, 0);
+    nats_wait_node(&w.a, NODE_JOINED);
+    nats_wait_node(&w.b, NODE_JOINED);
+    expect(push(&w.a, "large", script), 201, "large");
+    nodes_wait(&w.b, SKILLS "/large/1.0", 200, "\"size_bytes\":25165824");
+    free(script);
+    end(&w);
+}
+
+/* What somebody did to an object by hand is told, and pushed again it is good. */
+static void what_is_altered_by_hand_is_told(void **state)
+{
+    static const char *const words[] = {
+        "nonsense", "{\"name\":\"x\"}",
+        "{\"name\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"}"};
+    struct world w = {0};
+    char subject[256], chunks[256], *bytes;
+
+    (void)state;
+    begin(&w);
+    expect(push(&w.a, "demo", "print(1)"), 201, "demo");
+    nodes_wait(&w.b, SKILLS, 200, "\"name\":\"demo\"");
+    last_object(&w, subject, chunks);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        nats_publish(&w.nats, subject, words[i], strlen(words[i]));
+        expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "object_unavailable");
+    }
+    expect(push(&w.a, "demo", "print(1)"), 201, "demo");
+    /* Other bytes, as many; too many; and none. */
+    last_object(&w, subject, chunks);
+    nats_purge(&w.nats, NATS_OBJECTS, chunks);
+    bytes = calloc(1, 64 * 1024);
+    nats_publish(&w.nats, chunks, bytes, 4096);
+    expect(harness_run(&w.b, "{\"skill\":\"demo\",\"version\":\"1.0\"}"), 503,
+           "object_unavailable");
+    nats_publish(&w.nats, chunks, bytes, 64 * 1024);
+    expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "object_unavailable");
+    nats_purge(&w.nats, NATS_OBJECTS, chunks);
+    expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "object_unavailable");
+    assert_int_equal(harness_count_files(&w.b, "objects"), 0);
+    /* Removed as an operator does it. */
+    nats_purge(&w.nats, NATS_OBJECTS, subject);
+    expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "object_unavailable");
+    expect(push(&w.a, "demo", "print(1)"), 201, "demo");
+    expect(harness_run(&w.b, "{\"skill\":\"demo\",\"version\":\"1.0\"}"), 200,
+           "\"status\":\"success\"");
+    free(bytes);
+    end(&w);
+}
+
+/* Where the servers have no room a skill is not taken, and what there is goes on. */
+static void full_servers_take_no_skill(void **state)
+{
+    struct world w = {0};
+    char *script = large_script();
+
+    (void)state;
+    begin(&w);
+    nats_limit(&w.nats, NATS_OBJECTS, 4 << 20);
+    expect(push(&w.a, "small", "print(1)"), 201, "small");
+    expect(push(&w.a, "large", script), 503, "the servers have no room");
+    expect(harness_get(&w.a, SKILLS "/large/1.0"), 404, "");
+    /* What had come of it is gone: there is room again. */
+    expect(push(&w.b, "other", "print(2)"), 201, "other");
+    nodes_wait(&w.a, SKILLS "/other/1.0", 200, "main.py");
+    end(&w);
+    free(script);
+}
+
+/* Without the bucket of objects a node is cut off; made anew it has what nodes had. */
+static void without_their_bucket_it_is_told(void **state)
+{
+    struct world w = {0};
+
+    (void)state;
+    begin(&w);
+    expect(push(&w.a, "demo", "print(1)"), 201, "demo");
+    nodes_wait(&w.b, SKILLS, 200, "\"name\":\"demo\"");
+    nats_delete_bucket(&w.nats, NATS_OBJECTS);
+    expect(push(&w.a, "more", "print(2)"), 503, "the bucket of the skills' objects");
+    nats_wait_node(&w.a, NODE_CUT_OFF("no_objects"));
+    nats_wait_node(&w.b, NODE_CUT_OFF("no_objects"));
+    expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "cluster_unavailable");
+    expect(nats_ask(&w.a, "POST", ""), 200, "\"made\":true");
+    nats_wait_node(&w.a, NODE_JOINED);
+    nats_wait_node(&w.b, NODE_JOINED);
+    expect(harness_get(&w.b, SKILLS "/demo/1.0"), 200, "main.py");
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_large_one_comes_as_it_was),
+        cmocka_unit_test(cut_off_it_runs_what_it_has),
+        cmocka_unit_test(servers_are_lost_in_the_middle),
+        cmocka_unit_test(what_is_altered_by_hand_is_told),
+        cmocka_unit_test(full_servers_take_no_skill),
+        cmocka_unit_test(without_their_bucket_it_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

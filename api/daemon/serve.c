@@ -188,7 +188,8 @@ static int start_objects(struct daemon *d, const struct config *config, struct e
     const struct objects_env env = {.registry = d->registry,
                                     .store = d->store,
                                     .watermarks = d->watermarks,
-                                    .bytes_max = 2 * (skill > packages ? skill : packages)};
+                                    .bytes_max = 2 * (skill > packages ? skill : packages),
+                                    .cache_bytes = config->cluster.cache_bytes};
 
     return objects_create(&env, &d->objects, err);
 }

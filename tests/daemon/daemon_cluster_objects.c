@@ -243,6 +243,49 @@ static void full_servers_take_no_skill(void **state)
     free(script);
 }
 
+/* As many of 100 KiB at A, of which B asks for each in turn. */
+static void ask_for(const struct world *w, unsigned from, unsigned to)
+{
+    static char script[100 << 10];
+    char name[32], path[64];
+
+    for (unsigned i = from; i < to; i++) {
+        memset(script, 'a' + (int)i, sizeof(script) - 1);
+        snprintf(name, sizeof(name), "s%u", i);
+        snprintf(path, sizeof(path), SKILLS "/%s/1.0", name);
+        expect(push(&w->a, name, script), 201, name);
+        nodes_wait(&w->b, SKILLS, 200, name);
+        expect(harness_get(&w->b, path), 200, "main.py");
+    }
+}
+
+/* A node keeps so much, and reads the rest again; what the servers do not have it keeps. */
+static void a_node_keeps_what_it_may(void **state)
+{
+    struct world w = {0};
+    char subject[256], chunks[256];
+
+    (void)state;
+    nats_begin(&w.nats, 1);
+    nats_start_node(&w.a, &w.nats, "a", "");
+    nats_make(&w.a);
+    nats_start_node(&w.b, &w.nats, "b", "  cache_bytes: 500KiB\n");
+    nats_wait_node(&w.b, NODE_JOINED);
+    nats_wait_node(&w.a, NODE_JOINED);
+    ask_for(&w, 0, 1);
+    last_object(&w, subject, chunks);
+    ask_for(&w, 1, 10);
+    assert_int_equal(harness_count_files(&w.a, "objects"), 10);
+    assert_true(harness_count_files(&w.b, "objects") < 5);
+    expect(harness_get(&w.b, SKILLS "/s0/1.0"), 200, "main.py");
+    nats_purge(&w.nats, NATS_OBJECTS, subject);
+    ask_for(&w, 10, 20);
+    nats_kill(&w.nats, 0);
+    expect(harness_get(&w.b, SKILLS "/s0/1.0"), 200, "main.py");
+    expect(harness_get(&w.b, SKILLS "/s1/1.0"), 503, "cluster_unavailable");
+    end(&w);
+}
+
 /* Without the bucket of objects a node is cut off; made anew it has what nodes had. */
 static void without_their_bucket_it_is_told(void **state)
 {
@@ -273,6 +316,7 @@ int main(void)
         cmocka_unit_test(what_is_altered_by_hand_is_told),
         cmocka_unit_test(full_servers_take_no_skill),
         cmocka_unit_test(without_their_bucket_it_is_told),
+        cmocka_unit_test(a_node_keeps_what_it_may),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

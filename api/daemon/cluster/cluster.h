@@ -117,6 +117,17 @@ int cluster_object_put(struct cluster *cluster, const char *digest, int fd, uint
  */
 int cluster_object_get(struct cluster *cluster, const char *digest, uint64_t max, int fd,
                        struct err *err);
+/*
+ * Says which of n objects the bucket has, of their sizes; of those after one that could not be
+ * asked for none. 0 or -EAGAIN.
+ */
+struct cluster_object {
+    const char *digest;
+    uint64_t size;
+    bool is_there;
+};
+int cluster_objects_look(struct cluster *cluster, struct cluster_object *objects, size_t n,
+                         struct err *err);
 /* Whether what is known of keys is new enough to go by. NULL is fine, and yes. */
 bool cluster_takes_keys(struct cluster *cluster);
 /* Who waits for servers stops waiting. NULL is fine. */

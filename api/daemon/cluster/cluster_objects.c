@@ -213,6 +213,26 @@ int cluster_object_put(struct cluster *c, const char *digest, int fd, uint64_t s
     return cluster_result(fault, &why, err);
 }
 
+int cluster_objects_look(struct cluster *c, struct cluster_object *objects, size_t n,
+                         struct err *err)
+{
+    enum cluster_fault fault = CLUSTER_OK;
+    struct transfer t = {.cluster = c};
+    struct err why = {0};
+    int r = cluster_connect(c, server_now(c), &t.link, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; fault == CLUSTER_OK && i < n && !cluster_is_stopping(c); i++) {
+        object_meta_key(objects[i].digest, t.key);
+        fault = look(&t, &why);
+        objects[i].is_there =
+            fault == CLUSTER_OK && t.is_there && t.meta.size == objects[i].size;
+    }
+    c->driver->close(t.link);
+    return cluster_result(fault, &why, err);
+}
+
 struct seed {
     struct cluster *cluster;
     struct cluster_link *link;

@@ -73,6 +73,7 @@ struct config_cluster {
     char *tls_cert;
     char *tls_key;
     uint64_t keys_timeout_ms;
+    uint64_t cache_bytes; /* 0: no limit */
 };
 
 /* Texts are owned and never NULL; "" means not set. */

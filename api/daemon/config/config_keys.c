@@ -126,6 +126,11 @@ const struct config_key config_keys[] = {
      false, NULL, NULL,
      "a node that is cut off for this long takes no keys until it is joined again; 9 s at "
      "least"},
+    {"cluster.cache_bytes", CONFIG_BYTES, AT(cluster.cache_bytes), 0, 1ull << 50, "10GiB",
+     false, NULL, NULL,
+     "how much of what skills hold this node keeps; past that what nobody asked for the "
+     "longest "
+     "goes, where the servers have it; 0 for no limit"},
     {"retention.executions_age", CONFIG_DURATION, AT(retention.executions_age_ms), 0,
      3650 * DAYS, "30d", true, NULL, NULL,
      "how long an ended execution is kept: result, logs, artifacts; 0 for ever"},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/objects.h"
 
+#include "api/daemon/engine/objects_cache.h"
 #include "api/daemon/registry/registry_skill_plan.h"
 #include "api/skill/sha256.h"
 #include "base/fd.h"
@@ -31,6 +32,9 @@ struct objects {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t done;
     struct cluster *cluster; /* or NULL; stays while something is fetched */
+    uint64_t cached_bytes;   /* of what skills hold, at most; what went counts too */
+    bool is_counted;         /* that is known */
+    bool is_trimming;
     struct fetch fetches[FETCHES];
 };
 
@@ -146,6 +150,51 @@ static int check_room(struct objects *o, struct fetch *f, struct err *err)
     return watermarks_check_room(o->env.watermarks, bytes, err) < 0 ? -ENOBUFS : 0;
 }
 
+static int put(struct objects *o, const char *digest, int fd, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(o->env.store);
+    int r = store_put(store, fd, digest, err);
+
+    /* Where its row went meanwhile. */
+    return r < 0 ? r : store_release(store, digest, err);
+}
+
+/* Counts what came, and says whether it may be too much: then the caller makes room. */
+static bool is_full(struct objects *o, int fd)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
+    struct stat st;
+
+    o->cached_bytes += fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+    if (o->env.cache_bytes == 0 || o->is_trimming || !o->cluster ||
+        (o->is_counted && o->cached_bytes <= o->env.cache_bytes))
+        return false;
+    o->is_trimming = true;
+    return true;
+}
+
+static void make_room(struct objects *o, const char *digest, int fd)
+{
+    struct objects_cache cache = {.registry = o->env.registry,
+                                  .store = o->env.store,
+                                  .bytes_max = o->env.cache_bytes,
+                                  .kept = digest};
+    uint64_t bytes = 0;
+    struct err err = {0};
+    int r;
+
+    if (!is_full(o, fd))
+        return;
+    cache.cluster = o->cluster;
+    r = objects_cache_trim(&cache, &bytes, &err);
+    if (r < 0)
+        log_warn("objects", "cache=\"not trimmed\" reason=\"%s\"", err.message);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
+    o->is_trimming = false;
+    o->is_counted |= r == 0;
+    o->cached_bytes = r == 0 ? bytes : o->cached_bytes;
+}
+
 static int keep(struct objects *o, const char *digest, int fd, struct err *err)
 {
     char found[SHA256_HEX_SIZE];
@@ -160,10 +209,7 @@ static int keep(struct objects *o, const char *digest, int fd, struct err *err)
                        "`) and push the skill again",
                        digest);
     (void)fsync(fd);
-    _cleanup_store_lock_ struct store *store = store_lock(o->env.store);
-    r = store_put(store, fd, digest, err);
-    /* Where its row went meanwhile. */
-    return r < 0 ? r : store_release(store, digest, err);
+    return put(o, digest, fd, err);
 }
 
 static int fetch(struct objects *o, struct fetch *f, struct cluster *cluster, struct err *err)
@@ -177,7 +223,13 @@ static int fetch(struct objects *o, struct fetch *f, struct cluster *cluster, st
     if (fd < 0)
         return err_set_errno(err, -fd, "cannot keep an object");
     r = cluster_object_get(cluster, f->digest, f->bytes, fd, err);
-    return r < 0 ? r : keep(o, f->digest, fd, err);
+    if (r < 0)
+        return r;
+    r = keep(o, f->digest, fd, err);
+    if (r < 0)
+        return r;
+    make_room(o, f->digest, fd);
+    return 0;
 }
 
 static int fetch_and_tell(struct objects *o, struct fetch *f, struct cluster *cluster,
@@ -226,6 +278,16 @@ int objects_get(struct objects *o, const char *digest, struct err *err)
     if (fd < 0 && err)
         *err = gone;
     return fd;
+}
+
+int objects_keep(struct objects *o, const char *digest, int fd, struct err *err)
+{
+    int r = put(o, digest, fd, err);
+
+    if (r < 0)
+        return r;
+    make_room(o, digest, fd);
+    return 0;
 }
 
 int objects_send(struct objects *o, const char *digest, int fd, struct err *err)

@@ -18,7 +18,8 @@ struct objects_env {
     struct registry *registry;
     struct store *store;
     struct watermarks *watermarks;
-    uint64_t bytes_max; /* of one whose size no row says */
+    uint64_t bytes_max;   /* of one whose size no row says */
+    uint64_t cache_bytes; /* that those of a cluster's skills may take; 0: no limit */
 };
 
 int objects_create(const struct objects_env *env, struct objects **ret, struct err *err);
@@ -37,6 +38,8 @@ void objects_destroy(struct objects *objects);
  * -errno.
  */
 int objects_get(struct objects *objects, const char *digest, struct err *err);
+/* In a cluster: keeps here what a file holds, where a row names it. 0 or -errno. */
+int objects_keep(struct objects *objects, const char *digest, int fd, struct err *err);
 /* Gives the servers what a file holds, as of cluster_object_put; on its own it does nothing. */
 int objects_send(struct objects *objects, const char *digest, int fd, struct err *err);
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum statement { ENTRY_OF, LAST_PLACE, IN_USE, NAMED, BYTES, N_STATEMENTS };
+enum statement { ENTRY_OF, LAST_PLACE, IN_USE, NAMED, BYTES, OTHERS, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
     [ENTRY_OF] = "SELECT entry FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
@@ -23,6 +23,9 @@ static const char *const text[N_STATEMENTS] = {
     [BYTES] = "SELECT CASE WHEN MIN(bytes) > 0 THEN MAX(bytes) ELSE 0 END FROM"
               " (SELECT bytes FROM skills WHERE digest = ?1"
               " UNION ALL SELECT bytes FROM skills WHERE packages_digest = ?1)",
+    [OTHERS] = "SELECT EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
+               " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
+               " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
 };
 
 const struct registry_statements registry_skill_plan_statements = {text, N_STATEMENTS};
@@ -201,4 +204,18 @@ int registry_object_bytes(struct registry *registry, const char *digest, uint64_
     if (r < 0 || !named)
         return r < 0 ? r : -ENOENT;
     return number_of(registry, BYTES, REGISTRY_VALUES(registry_text(digest)), ret, err);
+}
+
+int registry_object_is_skills(struct registry *registry, const char *digest, bool *ret,
+                              struct err *err)
+{
+    const struct registry_value *values = REGISTRY_VALUES(registry_text(digest));
+    uint64_t named = 0, others = 0;
+    int r = number_of(registry, NAMED, values, &named, err);
+
+    if (r < 0)
+        return r;
+    r = number_of(registry, OTHERS, values, &others, err);
+    *ret = r == 0 && named && !others;
+    return r;
 }

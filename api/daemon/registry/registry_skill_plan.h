@@ -27,4 +27,8 @@ int registry_skill_plan_delete(struct registry *registry, const char *tenant,
 int registry_object_bytes(struct registry *registry, const char *digest, uint64_t *ret,
                           struct err *err);
 
+/* Says whether skills name an object, and nothing else does. 0 or -EIO. */
+int registry_object_is_skills(struct registry *registry, const char *digest, bool *ret,
+                              struct err *err);
+
 #endif

@@ -176,17 +176,15 @@ static int send_objects(struct push *push, struct err *err)
                : objects_send(objects, push->row.packages_digest, push->packages.fd, err);
 }
 
-/* What this node may need first is here already. What a row names stays. */
+/* What this node may need first is here already; what cannot be kept is read when it is. */
 static void keep_objects(struct push *push)
 {
-    _cleanup_store_lock_ struct store *store = store_lock(push->daemon->store);
+    struct objects *objects = push->daemon->objects;
+    struct err ignored = {0};
 
-    (void)store_put(store, push->fd, push->row.digest, NULL);
-    (void)store_release(store, push->row.digest, NULL);
-    if (!push->row.packages_digest)
-        return;
-    (void)store_put(store, push->packages.fd, push->row.packages_digest, NULL);
-    (void)store_release(store, push->row.packages_digest, NULL);
+    (void)objects_keep(objects, push->row.digest, push->fd, &ignored);
+    if (push->row.packages_digest)
+        (void)objects_keep(objects, push->row.packages_digest, push->packages.fd, &ignored);
 }
 
 /*

@@ -4,6 +4,7 @@
 
 #include "api/daemon/store/spool.h"
 #include "api/skill/sha256.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -14,10 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* In tmp, of what is copied; there is one at a time, under the lock. */
-#define COPY_NAME "object-in-the-making"
+#define COPY_NAME   "object-in-the-making"
+#define NOTE_USE_NS (60 * NS_PER_SECOND)
 
 struct store {
     int objects_fd; /* borrowed, as the next */
@@ -81,6 +84,11 @@ static bool is_digest(const char *text)
     return sha256_leads(text) && strlen(text) == SHA256_HEX_SIZE - 1;
 }
 
+static uint64_t used_ns(const struct stat *st)
+{
+    return (uint64_t)st->st_atim.tv_sec * NS_PER_SECOND + (uint64_t)st->st_atim.tv_nsec;
+}
+
 int store_temporary(const struct store *store)
 {
     return spool_open_nameless(store->tmp_fd);
@@ -138,6 +146,18 @@ int store_put(struct store *store, int fd, const char *digest, struct err *err)
     return 0;
 }
 
+/* For who looks for what is asked for the least: it writes to the disk once a minute at most.
+ */
+static void note_use(int fd)
+{
+    const struct timespec now[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
+    uint64_t now_ns = clock_realtime_ns();
+    struct stat st;
+
+    if (fstat(fd, &st) == 0 && used_ns(&st) + NOTE_USE_NS < now_ns)
+        (void)futimens(fd, now);
+}
+
 int store_get(const struct store *store, const char *digest, struct err *err)
 {
     int fd;
@@ -145,7 +165,10 @@ int store_get(const struct store *store, const char *digest, struct err *err)
     if (!is_digest(digest))
         return err_set(err, EINVAL, "not a digest");
     fd = openat(store->objects_fd, digest, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    return fd < 0 ? err_set_errno(err, errno, "cannot open object %s", digest) : fd;
+    if (fd < 0)
+        return err_set_errno(err, errno, "cannot open object %s", digest);
+    note_use(fd);
+    return fd;
 }
 
 int store_links(const struct store *store)
@@ -183,6 +206,36 @@ int store_release(struct store *store, const char *digest, struct err *err)
     bool removed;
 
     return remove_unnamed(store, digest, &removed, err);
+}
+
+int store_each(struct store *store, store_visit_fn *visit, void *ctx, struct err *err)
+{
+    DIR *dir = fd_opendir(store->objects_fd);
+    struct dirent *entry;
+    int r = 0;
+
+    if (!dir)
+        return err_set_errno(err, errno, "cannot read the folder of objects");
+    while (r >= 0 && (entry = readdir(dir))) {
+        struct store_object object = {.bytes = 0};
+        struct stat st;
+
+        if (!is_digest(entry->d_name) ||
+            fstatat(store->objects_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        memcpy(object.digest, entry->d_name, sizeof(object.digest));
+        object.bytes = (uint64_t)st.st_size;
+        object.used_ns = used_ns(&st);
+        r = visit(ctx, &object);
+    }
+    (void)closedir(dir);
+    return r < 0 ? r : 0;
+}
+
+void store_evict(struct store *store, const char *digest)
+{
+    if (is_digest(digest))
+        (void)unlinkat(store->objects_fd, digest, 0);
 }
 
 /* Under the lock no object is on its way between its file and its row. */

@@ -20,6 +20,7 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct store;
 
@@ -68,6 +69,20 @@ int store_link(struct store *store, const char *digest, const char *name, struct
 int store_links(const struct store *store);
 /* Under the lock: removes an object that no row names any more. 0 or -errno. */
 int store_release(struct store *store, const char *digest, struct err *err);
+/* An object, and when it was opened last, to a minute. */
+struct store_object {
+    char digest[65];
+    uint64_t bytes;
+    uint64_t used_ns; /* realtime */
+};
+/*
+ * Calls visit for every object; others come and go meanwhile. 0; -errno; what visit gives less
+ * than 0, which ends it.
+ */
+typedef int store_visit_fn(void *ctx, const struct store_object *object);
+int store_each(struct store *store, store_visit_fn *visit, void *ctx, struct err *err);
+/* Under the lock: removes an object that rows name, and that is to be had again. */
+void store_evict(struct store *store, const char *digest);
 /*
  * Removes every object that no row names, taking the lock for one at a time. *ret_n: how many.
  * 0, or -errno where it stopped.

@@ -101,7 +101,8 @@ static int open_store(struct daemon *d, const struct data_folder *folder, struct
 
 static int start_retention(struct daemon *d, const struct config *config, struct err *err)
 {
-    const struct retention_env env = {.registry = d->registry, .store = d->store};
+    const struct retention_env env = {
+        .registry = d->registry, .store = d->store, .objects = d->objects};
     int r = retention_create(&env, &config->retention, &d->retention, err);
 
     return r < 0 ? r : retention_start(d->retention, err);

@@ -128,6 +128,15 @@ struct cluster_object {
 };
 int cluster_objects_look(struct cluster *cluster, struct cluster_object *objects, size_t n,
                          struct err *err);
+/* Whether a row names an object. 0 or -errno. */
+typedef int cluster_named_fn(void *ctx, const char *digest, bool *ret_named, struct err *err);
+/*
+ * Removes from the bucket what no row of this node names and is older than that: rows of other
+ * nodes are here long before. *ret_n: how many. 0; -EAGAIN as of cluster_change, where it
+ * stops.
+ */
+int cluster_objects_sweep(struct cluster *cluster, uint64_t min_age_ns, cluster_named_fn *named,
+                          void *ctx, unsigned *ret_n, struct err *err);
 /* Whether what is known of keys is new enough to go by. NULL is fine, and yes. */
 bool cluster_takes_keys(struct cluster *cluster);
 /* Who waits for servers stops waiting. NULL is fine. */

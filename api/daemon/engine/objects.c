@@ -4,6 +4,7 @@
 #include "api/daemon/engine/objects_cache.h"
 #include "api/daemon/registry/registry_skill_plan.h"
 #include "api/skill/sha256.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -15,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FETCHES 4u /* at once, each with a connection */
+#define FETCHES    4u /* at once, each with a connection */
+#define UNNAMED_NS (3600 * NS_PER_SECOND)
 
 /* One that is read from the servers now. */
 struct fetch {
@@ -35,6 +37,7 @@ struct objects {
     uint64_t cached_bytes;   /* of what skills hold, at most; what went counts too */
     bool is_counted;         /* that is known */
     bool is_trimming;
+    bool is_sweeping; /* so the cluster stays */
     struct fetch fetches[FETCHES];
 };
 
@@ -85,7 +88,7 @@ void objects_join(struct objects *o, struct cluster *cluster)
         return;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
     o->cluster = cluster;
-    while (!cluster && is_fetching(o))
+    while (!cluster && (is_fetching(o) || o->is_sweeping))
         (void)pthread_cond_wait(&o->done, &o->lock);
 }
 
@@ -166,26 +169,26 @@ static bool is_full(struct objects *o, int fd)
     struct stat st;
 
     o->cached_bytes += fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
-    if (o->env.cache_bytes == 0 || o->is_trimming || !o->cluster ||
+    if (o->env.cache_bytes == 0 || o->is_trimming ||
         (o->is_counted && o->cached_bytes <= o->env.cache_bytes))
         return false;
     o->is_trimming = true;
     return true;
 }
 
-static void make_room(struct objects *o, const char *digest, int fd)
+static void make_room(struct objects *o, struct cluster *cluster, const char *digest, int fd)
 {
-    struct objects_cache cache = {.registry = o->env.registry,
-                                  .store = o->env.store,
-                                  .bytes_max = o->env.cache_bytes,
-                                  .kept = digest};
+    const struct objects_cache cache = {.registry = o->env.registry,
+                                        .store = o->env.store,
+                                        .cluster = cluster,
+                                        .bytes_max = o->env.cache_bytes,
+                                        .kept = digest};
     uint64_t bytes = 0;
     struct err err = {0};
     int r;
 
-    if (!is_full(o, fd))
+    if (!cluster || !is_full(o, fd))
         return;
-    cache.cluster = o->cluster;
     r = objects_cache_trim(&cache, &bytes, &err);
     if (r < 0)
         log_warn("objects", "cache=\"not trimmed\" reason=\"%s\"", err.message);
@@ -228,7 +231,7 @@ static int fetch(struct objects *o, struct fetch *f, struct cluster *cluster, st
     r = keep(o, f->digest, fd, err);
     if (r < 0)
         return r;
-    make_room(o, f->digest, fd);
+    make_room(o, cluster, f->digest, fd);
     return 0;
 }
 
@@ -280,27 +283,67 @@ int objects_get(struct objects *o, const char *digest, struct err *err)
     return fd;
 }
 
+static struct cluster *cluster_of(struct objects *o)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
+
+    return o->cluster;
+}
+
 int objects_keep(struct objects *o, const char *digest, int fd, struct err *err)
 {
     int r = put(o, digest, fd, err);
 
     if (r < 0)
         return r;
-    make_room(o, digest, fd);
+    make_room(o, cluster_of(o), digest, fd);
     return 0;
 }
 
 int objects_send(struct objects *o, const char *digest, int fd, struct err *err)
 {
-    struct cluster *cluster;
+    struct cluster *cluster = cluster_of(o);
     struct stat st;
 
-    (void)pthread_mutex_lock(&o->lock);
-    cluster = o->cluster;
-    (void)pthread_mutex_unlock(&o->lock);
     if (!cluster)
         return 0;
     if (fstat(fd, &st) < 0)
         return err_set_errno(err, errno, "cannot read an object");
     return cluster_object_put(cluster, digest, fd, (uint64_t)st.st_size, err);
+}
+
+static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
+{
+    uint64_t unused;
+    int r = registry_object_bytes(ctx, digest, &unused, err);
+
+    *ret_named = r != -ENOENT;
+    return r == -ENOENT ? 0 : r;
+}
+
+/* The cluster, which then stays; or NULL. */
+static struct cluster *begin_sweep(struct objects *o)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
+
+    o->is_sweeping = o->cluster != NULL;
+    return o->cluster;
+}
+
+int objects_sweep(struct objects *o, struct err *err)
+{
+    struct cluster *cluster = begin_sweep(o);
+    struct cluster_status status;
+    unsigned n = 0;
+    int r = 0;
+
+    if (!cluster)
+        return 0;
+    cluster_look(cluster, &status);
+    if (status.state == CLUSTER_JOINED)
+        r = cluster_objects_sweep(cluster, UNNAMED_NS, is_named, o->env.registry, &n, err);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
+    o->is_sweeping = false;
+    (void)pthread_cond_broadcast(&o->done);
+    return r;
 }

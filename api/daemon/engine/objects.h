@@ -43,4 +43,10 @@ int objects_keep(struct objects *objects, const char *digest, int fd, struct err
 /* Gives the servers what a file holds, as of cluster_object_put; on its own it does nothing. */
 int objects_send(struct objects *objects, const char *digest, int fd, struct err *err);
 
+/*
+ * Removes from the servers what no skill has named for an hour; nothing while the node is not
+ * joined. 0 or -EAGAIN.
+ */
+int objects_sweep(struct objects *objects, struct err *err);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/retention.h"
 
+#include "api/daemon/engine/objects.h"
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_retention.h"
 #include "api/daemon/registry/registry_sessions.h"
@@ -302,9 +303,13 @@ static int audit(struct retention *r, struct pass *pass, struct err *err)
 
 static int objects(struct retention *r, struct pass *pass, struct err *err)
 {
+    int result, own;
+
     if (r->passes++ % SWEEP_PASSES != 0)
         return 0;
-    return store_sweep(r->env.store, &pass->report.objects, err);
+    result = r->env.objects ? objects_sweep(r->env.objects, err) : 0;
+    own = store_sweep(r->env.store, &pass->report.objects, err);
+    return result < 0 ? result : own;
 }
 
 /* Gives pages that nothing uses back to the file system, a few at a time. */

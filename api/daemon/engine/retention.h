@@ -22,6 +22,7 @@ struct retention;
 struct retention_env {
     struct registry *registry;
     struct store *store;
+    struct objects *objects; /* of a cluster too; NULL: of none */
 };
 
 /* Without a thread. 0 or -ENOMEM. */

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What no skill names any more goes from the bucket of objects. Nobody says that a row is about
+ * to name one: so it has to be old, and who names one that is there makes it new first, of
+ * which the servers tell who would remove it.
+ */
+#include "api/daemon/cluster/cluster_internal.h"
+
+#include "api/daemon/cluster/object_meta.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SILENCE_MS 2000u
+
+struct sweep {
+    struct cluster *cluster;
+    struct cluster_link *link;
+    uint64_t min_age_ns;
+    cluster_named_fn *named;
+    void *ctx;
+    unsigned n;
+};
+
+/* What says that it was there stays, as NATS's own tools leave it. */
+static enum cluster_fault forget(struct sweep *s, const struct cluster_entry *entry,
+                                 const struct object_meta *meta, struct err *err)
+{
+    const struct cluster_driver *driver = s->cluster->driver;
+    struct object_meta gone = *meta;
+    _cleanup_buf_ struct buf text = {0};
+    char chunks[OBJECT_KEY_SIZE];
+    enum cluster_fault fault;
+
+    gone.is_deleted = true;
+    gone.size = gone.chunks = 0;
+    if (object_meta_write(&gone, CLUSTER_OBJECTS, &text) < 0) {
+        (void)err_no_memory(err);
+        return CLUSTER_OTHER;
+    }
+    fault = driver->object_put(s->link, CLUSTER_OBJECTS, entry->key, buf_cstr(&text), text.len,
+                               entry->revision, NULL, err);
+    if (fault != CLUSTER_OK)
+        return fault;
+    object_chunks_key(meta->chunks_under, chunks);
+    s->n++;
+    log_info("cluster", "removed object=%.12s reason=\"no skill names it\"", meta->digest);
+    return driver->objects_purge(s->link, CLUSTER_OBJECTS, chunks, err);
+}
+
+static int judge(struct sweep *s, const struct cluster_entry *entry, struct err *err)
+{
+    uint64_t now_ns = clock_realtime_ns();
+    enum cluster_fault fault;
+    struct object_meta meta;
+    struct err why = {0};
+    bool named = true;
+    int r;
+
+    if (object_meta_parse(entry->key, entry->data, entry->len, &meta) < 0 || meta.is_deleted ||
+        now_ns < entry->stored_ns || now_ns - entry->stored_ns < s->min_age_ns)
+        return 0;
+    /* By rows that are up to date. */
+    r = cluster_check_joined(s->cluster, err);
+    if (r < 0)
+        return r;
+    r = s->named(s->ctx, meta.digest, &named, err);
+    if (r < 0 || named)
+        return r;
+    fault = forget(s, entry, &meta, &why);
+    return fault == CLUSTER_CONFLICT ? 0 : cluster_result(fault, &why, err);
+}
+
+static int take_all(struct sweep *s, struct err *err)
+{
+    const struct cluster_driver *driver = s->cluster->driver;
+    uint64_t heard_ns = clock_monotonic_ns();
+    bool is_last = false;
+    int r = 0;
+
+    while (r == 0 && !is_last && !cluster_is_stopping(s->cluster) &&
+           clock_monotonic_ns() - heard_ns < SILENCE_MS * NS_PER_MS) {
+        struct cluster_entry entry = {0};
+        struct err why = {0};
+        bool some = false;
+        enum cluster_fault fault = driver->next(s->link, CLUSTER_SLICE_MS, &some, &entry, &why);
+
+        if (fault != CLUSTER_OK)
+            return cluster_result(fault, &why, err);
+        if (!some)
+            continue;
+        is_last = entry.pending == 0;
+        r = judge(s, &entry, err);
+        driver->release(&entry);
+        heard_ns = clock_monotonic_ns();
+    }
+    return r;
+}
+
+int cluster_objects_sweep(struct cluster *c, uint64_t min_age_ns, cluster_named_fn *named,
+                          void *ctx, unsigned *ret_n, struct err *err)
+{
+    struct sweep s = {.cluster = c, .min_age_ns = min_age_ns, .named = named, .ctx = ctx};
+    enum cluster_fault fault;
+    struct err why = {0};
+    int r = cluster_check_joined(c, err);
+
+    *ret_n = 0;
+    if (r < 0)
+        return r;
+    r = cluster_connect(c, 0, &s.link, err);
+    if (r < 0)
+        return r;
+    fault = c->driver->objects_watch(s.link, CLUSTER_OBJECTS, CLUSTER_OBJECT_META ">", &why);
+    r = fault == CLUSTER_OK ? take_all(&s, err) : cluster_result(fault, &why, err);
+    c->driver->close(s.link);
+    *ret_n = s.n;
+    return r;
+}

@@ -178,6 +178,8 @@ static void servers_are_lost_in_the_middle(void **state)
     nats_wait_node(&w.a, NODE_JOINED);
     nats_wait_node(&w.b, NODE_JOINED);
     expect(push(&w.a, "large", script), 201, "large");
+    /* Without what had come of the first one. */
+    assert_true(nats_count(&w.nats, NATS_OBJECTS) < LARGE / (128 * 1024) + 4);
     nodes_wait(&w.b, SKILLS "/large/1.0", 200, "\"size_bytes\":25165824");
     free(script);
     end(&w);

@@ -295,12 +295,20 @@ static void nonsense_is_no_skill(void **state)
     static const char *const cases[][2] = {
         {"x", "-1"}, {"../x", "1"}, {"", "1"}, {"x", "\"\""}};
     struct world w = {0};
-    char text[1024];
+    char text[1024], was[256];
 
     (void)state;
     begin(&w);
     assert_int_equal(harness_push(&w.a, "demo", "1.0", "print(1)"), 201);
     wait_same(&w.a, &w.b);
+    /* The entry of one that is there is written over: it is written anew by who has it. */
+    free(nats_last(&w.nats, NATS_CHANGES, "$KV.skillvm_registry.skill.>", was));
+    nats_publish(&w.nats, was, "{}", 2);
+    nats_wait_refused(&w.a, "malformed", strstr(was, "skill."));
+    nats_start_node(&w.c, &w.nats, "c", "");
+    nats_wait_node(&w.c, NODE_JOINED);
+    expect(harness_get(&w.c, SKILLS "/demo/1.0"), 200, "main.py");
+    nodes_end(&w.c);
     for (size_t i = 0; i < 4; i++) {
         snprintf(text, sizeof(text), ENTRY, cases[i][0], cases[i][1]);
         nats_publish(&w.nats, subject, text, strlen(text));

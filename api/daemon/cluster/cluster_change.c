@@ -132,9 +132,11 @@ int cluster_check_joined(struct cluster *c, struct err *err)
     cluster_look(c, &status);
     if (status.state == CLUSTER_JOINED)
         return 0;
-    return err_set(err, EAGAIN,
-                   "nothing is changed while this node is not joined to its cluster: %.380s",
-                   status.state == CLUSTER_CONNECTING ? "it is connecting" : status.message);
+    return err_set(
+        err, EAGAIN,
+        "nothing is changed while this node is not joined to its cluster, and nothing "
+        "read from its servers: %.340s",
+        status.state == CLUSTER_CONNECTING ? "it is connecting" : status.message);
 }
 
 int cluster_change(struct cluster *c, change_plan *plan, void *ctx, struct err *err)

@@ -5,9 +5,11 @@
 
 #include "api/daemon/cluster/cluster.h"
 #include "api/daemon/cluster/nodes.h"
+#include "api/daemon/cluster/object_meta.h"
 
 #include <pthread.h>
 
+#define CLUSTER_LEFT_MAX 16u  /* of pushes that ended in the middle; of more nobody knows */
 #define CLUSTER_SLICE_MS 250u /* how long a stop may wait for who waits for entries */
 
 /* How the node follows the changes of tenants and keys. */
@@ -66,6 +68,9 @@ struct cluster {
     char server[FLEET_SERVER_SIZE]; /* that there is a connection to, as it may be shown; or ""
                                      */
     struct nodes nodes;
+    /* Under which words chunks are that no object has, and that could not be removed. */
+    char left[CLUSTER_LEFT_MAX][OBJECT_WORD_SIZE];
+    unsigned n_left;
     struct cluster_follow follow;
 };
 
@@ -101,6 +106,8 @@ int cluster_connect(struct cluster *c, size_t first, struct cluster_link **ret,
 /* The same for the bucket of objects. */
 enum cluster_fault cluster_tell_objects(struct cluster *c, struct cluster_link *link,
                                         enum cluster_fault fault, struct err *err);
+/* Removes chunks that were left. */
+void cluster_remove_left(struct cluster *c, struct cluster_link *link);
 /* Puts all objects that rows of this node name, and that are here, to where they are not. */
 int cluster_seed_objects(struct cluster *c, struct cluster_link *link, struct err *err);
 /* 0, or -EAGAIN where this node is not joined. */

@@ -138,13 +138,39 @@ static enum cluster_fault send_chunks(struct transfer *t, const char *key,
     return fault == CLUSTER_OK ? confirm(t, 0, err) : fault;
 }
 
-static void purge(struct transfer *t, const char *chunks_under)
+static bool remove_chunks(struct cluster *c, struct cluster_link *link,
+                          const char *chunks_under)
 {
     char key[OBJECT_KEY_SIZE];
     struct err ignored = {0};
 
     object_chunks_key(chunks_under, key);
-    (void)t->cluster->driver->objects_purge(t->link, CLUSTER_OBJECTS, key, &ignored);
+    return c->driver->objects_purge(link, CLUSTER_OBJECTS, key, &ignored) == CLUSTER_OK;
+}
+
+/* Chunks that nothing names; where the servers are lost too, later. */
+static void purge(struct transfer *t, const char *chunks_under)
+{
+    struct cluster *c = t->cluster;
+
+    if (remove_chunks(c, t->link, chunks_under))
+        return;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    memcpy(c->left[c->n_left++ % CLUSTER_LEFT_MAX], chunks_under, OBJECT_WORD_SIZE);
+}
+
+void cluster_remove_left(struct cluster *c, struct cluster_link *link)
+{
+    char left[CLUSTER_LEFT_MAX][OBJECT_WORD_SIZE];
+
+    (void)pthread_mutex_lock(&c->lock);
+    memcpy(left, c->left, sizeof(left));
+    memset(c->left, 0, sizeof(c->left));
+    (void)pthread_mutex_unlock(&c->lock);
+    for (size_t i = 0; i < CLUSTER_LEFT_MAX; i++) {
+        if (left[i][0])
+            (void)remove_chunks(c, link, left[i]);
+    }
 }
 
 /* All chunks, and then what says that they are one. */
@@ -206,6 +232,7 @@ int cluster_object_put(struct cluster *c, const char *digest, int fd, uint64_t s
     r = cluster_connect(c, server_now(c), &t.link, err);
     if (r < 0)
         return r;
+    cluster_remove_left(c, t.link);
     object_meta_key(digest, t.key);
     fault = put(&t, size, &why);
     fault = cluster_tell_objects(c, t.link, fault, &why);
@@ -361,8 +388,12 @@ int cluster_object_get(struct cluster *c, const char *digest, uint64_t max, int 
                        struct err *err)
 {
     struct transfer t = {.cluster = c, .digest = digest, .fd = fd};
-    int r = cluster_connect(c, server_now(c), &t.link, err);
+    int r = cluster_check_joined(c, err);
 
+    /* At once: who lists many would wait for servers that are gone again and again. */
+    if (r < 0)
+        return r;
+    r = cluster_connect(c, server_now(c), &t.link, err);
     if (r < 0)
         return r;
     object_meta_key(digest, t.key);

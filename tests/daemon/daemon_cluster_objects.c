@@ -91,11 +91,18 @@ static void last_object(const struct world *w, char subject[256], char chunks[25
     free(text);
 }
 
+static void *read_large(void *node)
+{
+    expect(harness_get(node, SKILLS "/large/1.0"), 200, "\"size_bytes\":25165824");
+    return NULL;
+}
+
 /* A large one comes as it was, in chunks as NATS's tools make them. */
 static void a_large_one_comes_as_it_was(void **state)
 {
     struct world w = {0};
     char *script = large_script();
+    pthread_t threads[12];
     uint64_t n;
 
     (void)state;
@@ -104,7 +111,11 @@ static void a_large_one_comes_as_it_was(void **state)
     n = nats_count(&w.nats, NATS_OBJECTS);
     assert_true(n > LARGE / (128 * 1024) && n < LARGE / (128 * 1024) + 4);
     nodes_wait(&w.b, SKILLS, 200, "\"name\":\"large\"");
-    expect(harness_get(&w.b, SKILLS "/large/1.0"), 200, "\"size_bytes\":25165824");
+    /* Many who need it at once wait for one. */
+    for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, read_large, &w.b), 0);
+    for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
     expect(harness_run(&w.b, "{\"skill\":\"large\",\"version\":\"1.0\"}"), 200,
            "\"status\":\"success\"");
     free(script);
@@ -185,6 +196,20 @@ static void servers_are_lost_in_the_middle(void **state)
     end(&w);
 }
 
+/* Says of an object that it has another size. */
+static void say_size(const struct world *w, const char *subject, const char *size)
+{
+    char found[256], text[1024];
+    char *was = nats_last(&w->nats, NATS_OBJECTS, subject, found);
+    char *at = strstr(was, "\"size\":");
+
+    assert_non_null(at);
+    snprintf(text, sizeof(text), "%.*s\"size\":%s%s", (int)(at - was), was, size,
+             strchr(at, ','));
+    nats_publish(&w->nats, subject, text, strlen(text));
+    free(was);
+}
+
 /* What somebody did to an object by hand is told, and pushed again it is good. */
 static void what_is_altered_by_hand_is_told(void **state)
 {
@@ -203,6 +228,12 @@ static void what_is_altered_by_hand_is_told(void **state)
         nats_publish(&w.nats, subject, words[i], strlen(words[i]));
         expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "object_unavailable");
     }
+    expect(push(&w.a, "demo", "print(1)"), 201, "demo");
+    last_object(&w, subject, chunks);
+    say_size(&w, subject, "1099511627776");
+    expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "of the size that its skill has");
+    say_size(&w, subject, "2");
+    expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "that is whole");
     expect(push(&w.a, "demo", "print(1)"), 201, "demo");
     /* Other bytes, as many; too many; and none. */
     last_object(&w, subject, chunks);

@@ -25,6 +25,7 @@ if(TARGET apidaemon)
         retention
         routes
         skill_disk
+        skill_plan
         snapshot
         store
         tenants)

@@ -148,6 +148,9 @@ static void takes_the_first_release_over(void **state)
     registry_tenant_finish(&tenant);
     registry_close(registry);
     assert_int_equal(number_of(*state, "SELECT COUNT(*) FROM sessions"), 0);
+    assert_int_equal(number_of(*state, "SELECT COUNT(*) FROM skills WHERE place = id"
+                                       " AND entry GLOB 'skl_*' AND length(entry) = 36"),
+                     1);
     assert_int_equal(number_of(*state, "PRAGMA user_version"), REGISTRY_SCHEMA_VERSION);
 }
 

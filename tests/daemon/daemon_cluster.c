@@ -104,6 +104,18 @@ static void expect_unavailable(const struct harness *h)
     expect(a, 503, "cluster_unavailable");
 }
 
+/* Once the servers have leaders of all that it takes. */
+static void push_sure(const struct harness *h)
+{
+    int status = harness_push(h, "demo", "1.0", "print(1)");
+
+    for (unsigned i = 0; status == 503 && i < 4000; i++) {
+        usleep(20000);
+        status = harness_push(h, "demo", "1.0", "print(1)");
+    }
+    assert_int_equal(status, 201);
+}
+
 /* Without a majority a node is cut off, says so, and goes on with its own. */
 static void without_a_majority_a_node_is_cut_off(void **state)
 {
@@ -116,13 +128,14 @@ static void without_a_majority_a_node_is_cut_off(void **state)
     nats_make(&a);
     nats_wait_node(&a, JOINED);
     harness_wait_ready(&a);
+    push_sure(&a);
     nats_kill(&w, 0);
     nats_kill(&w, 1);
     nats_wait_node(&a, "\"state\":\"cut_off\",\"reason\":\"no_quorum\"");
     expect(harness_get(&a, "/ready"), 200, "no majority of the servers answers");
     harness_wait_metrics(&a, "\nskillvm_cluster_joined 0\n", true);
     expect_unavailable(&a);
-    assert_int_equal(harness_push(&a, "demo", "1.0", "print(1)"), 201);
+    assert_int_equal(harness_push(&a, "more", "1.0", "print(1)"), 503);
     expect(harness_run(&a, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
     nats_kill(&w, 2);
     nats_wait_node(&a, "\"state\":\"cut_off\",\"reason\":\"unreachable\"");

@@ -75,20 +75,26 @@ static char *large_script(void)
     return script;
 }
 
-/* What is said of the object that was said last, and under which subject its chunks are. */
-static void last_object(const struct world *w, char subject[256], char chunks[256])
+/*
+ * What is said of the object that was said last, and under which subject its chunks are. Its
+ * size.
+ */
+static size_t last_object(const struct world *w, char subject[256], char chunks[256])
 {
     char *text = nats_last(&w->nats, NATS_OBJECTS, METAS, subject);
     cJSON *json;
+    size_t size;
 
     assert_non_null(text);
     json = cJSON_Parse(text);
+    size = (size_t)cJSON_GetNumberValue(cJSON_GetObjectItem(json, "size"));
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(json, "bucket")),
                         "skillvm_objects");
     snprintf(chunks, 256, "$O.skillvm_objects.C.%s",
              cJSON_GetStringValue(cJSON_GetObjectItem(json, "nuid")));
     cJSON_Delete(json);
     free(text);
+    return size;
 }
 
 static void *read_large(void *node)
@@ -218,6 +224,7 @@ static void what_is_altered_by_hand_is_told(void **state)
         "{\"name\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"}"};
     struct world w = {0};
     char subject[256], chunks[256], *bytes;
+    size_t size;
 
     (void)state;
     begin(&w);
@@ -236,12 +243,13 @@ static void what_is_altered_by_hand_is_told(void **state)
     expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "that is whole");
     expect(push(&w.a, "demo", "print(1)"), 201, "demo");
     /* Other bytes, as many; too many; and none. */
-    last_object(&w, subject, chunks);
+    size = last_object(&w, subject, chunks);
+    assert_true(size < 64 * 1024);
     nats_purge(&w.nats, NATS_OBJECTS, chunks);
     bytes = calloc(1, 64 * 1024);
-    nats_publish(&w.nats, chunks, bytes, 4096);
+    nats_publish(&w.nats, chunks, bytes, size);
     expect(harness_run(&w.b, "{\"skill\":\"demo\",\"version\":\"1.0\"}"), 503,
-           "object_unavailable");
+           "is another: remove it there");
     nats_publish(&w.nats, chunks, bytes, 64 * 1024);
     expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "object_unavailable");
     nats_purge(&w.nats, NATS_OBJECTS, chunks);

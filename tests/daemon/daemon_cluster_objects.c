@@ -250,6 +250,7 @@ static void what_is_altered_by_hand_is_told(void **state)
     nats_publish(&w.nats, chunks, bytes, size);
     expect(harness_run(&w.b, "{\"skill\":\"demo\",\"version\":\"1.0\"}"), 503,
            "is another: remove it there");
+    nats_purge(&w.nats, NATS_OBJECTS, chunks);
     nats_publish(&w.nats, chunks, bytes, 64 * 1024);
     expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "object_unavailable");
     nats_purge(&w.nats, NATS_OBJECTS, chunks);

@@ -5,11 +5,15 @@
 #include "api/cli/verbs.h"
 #include "base/fd.h"
 #include "base/ip_address.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* The settings' file, absolute in path, for the daemon works elsewhere. 0 or -errno with err.
  */
@@ -25,9 +29,39 @@ static int find_config(const char *config, char path[PATH_MAX], struct err *err)
                : err_set(err, EINVAL, "the settings \"%s\" are no regular file", config);
 }
 
+/*
+ * The daemon's own judgement of a file, before a host boots for it. Without this process's
+ * variables, which a daemon in the software host does not see. 0 or -errno with err; what is
+ * wrong, and in which line, is on standard error then.
+ */
+static int check_config(const struct cli *cli, char *path, struct err *err)
+{
+    char program[PATH_MAX] = "", name[] = "skillvmd", config[] = "--config",
+         check[] = "--check-config";
+    char *const argv[] = {name, config, path, check, NULL};
+    char *const nothing[] = {NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int code = posix_spawn_file_actions_init(&actions);
+
+    if (code)
+        return err_set_errno(err, code, "cannot check the settings");
+    code = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!code)
+        code =
+            posix_spawn(&pid, cli_sibling(cli, name, program), &actions, NULL, argv, nothing);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    if (code)
+        return err_set_errno(err, code, "cannot run %s", program);
+    code = process_reap(pid);
+    return WIFEXITED(code) && WEXITSTATUS(code) == 0
+               ? 0
+               : err_set(err, EINVAL, "the settings \"%s\" are no good", path);
+}
+
 /* What the options say of a daemon that is started. path (PATH_MAX bytes) is for its file. */
-static int take_settings(const struct options *options, char *path, struct daemon_settings *ret,
-                         struct err *err)
+static int take_settings(const struct cli *cli, const struct options *options, char *path,
+                         struct daemon_settings *ret, struct err *err)
 {
     union ip_address address;
 
@@ -36,7 +70,8 @@ static int take_settings(const struct options *options, char *path, struct daemo
                        "--listen %.64s: use an address and a port, such as 127.0.0.1:8080 or "
                        "[::1]:8080",
                        options->listen);
-    if (options->config && find_config(options->config, path, err) < 0)
+    if (options->config &&
+        (find_config(options->config, path, err) < 0 || check_config(cli, path, err) < 0))
         return -EINVAL;
     *ret = (struct daemon_settings){.listen = options->listen,
                                     .config = options->config ? path : NULL};
@@ -70,7 +105,7 @@ static int bring_up(const struct cli *cli, const struct options *options, struct
     struct daemon_state state;
     char path[PATH_MAX];
     bool soft;
-    int result = take_settings(options, path, &settings, err);
+    int result = take_settings(cli, options, path, &settings, err);
 
     if (result < 0)
         return result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `skillvm tenant` and `skillvm key` against a daemon, and keys in use. */
+/* `skillvm tenant` and `skillvm key` against a daemon, keys in use, and a daemon's settings. */
 #include "tests/unit/cmocka_all.h"
 
 #include "tests/daemon/daemon_harness.h"
@@ -176,6 +176,23 @@ static void says_what_is_wrong(void **state)
     expect("key list --weight 3", 2, "`skillvm key list` has no option --weight");
 }
 
+/* Before anything is started for them, a host of its own above all. */
+static void bad_settings_are_told_with_their_line(void **state)
+{
+    (void)state;
+    expect("version && printf 'limits:\\n  max_running: 0\\n' >bad.yaml", 0, "");
+    expect(
+        "up --config bad.yaml --host soft", 125,
+        "/bad.yaml:2: limits.max_running does not take \"0\": it takes a whole number from 1");
+    assert_non_null(strstr(printed, "/bad.yaml\" are no good\n"));
+    assert_null(strstr(printed, "software host"));
+    /* Not by what this process was told. */
+    expect("version && printf 'limits:\\n  max_running: 3\\n' >good.yaml", 0, "");
+    (void)setenv("SKILLVM_LIMITS_MAX_QUEUED", "none", 1);
+    expect("up --config good.yaml", 125, "already up (process ");
+    (void)unsetenv("SKILLVM_LIMITS_MAX_QUEUED");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +200,7 @@ int main(void)
         cmocka_unit_test(keys_speak_for_a_tenant),
         cmocka_unit_test(operators_have_keys),
         cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(bad_settings_are_told_with_their_line),
         cmocka_unit_test(many_are_listed_page_by_page),
     };
 

@@ -202,6 +202,21 @@ static void servers_are_lost_in_the_middle(void **state)
     end(&w);
 }
 
+/* Of a version that is taken nothing is sent that nobody would name. */
+static void a_refused_push_sends_nothing(void **state)
+{
+    struct world w = {0};
+    uint64_t n;
+
+    (void)state;
+    begin(&w);
+    expect(push(&w.a, "demo", "print(1)"), 201, "demo");
+    n = nats_count(&w.nats, NATS_OBJECTS);
+    expect(push(&w.a, "demo", "print(2)"), 409, "registered already with other");
+    assert_int_equal(nats_count(&w.nats, NATS_OBJECTS), n);
+    end(&w);
+}
+
 /* Says of an object that it has another size. */
 static void say_size(const struct world *w, const char *subject, const char *size)
 {
@@ -223,6 +238,7 @@ static void what_is_altered_by_hand_is_told(void **state)
         "nonsense", "{\"name\":\"x\"}",
         "{\"name\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"}"};
     struct world w = {0};
+    static const char call[] = "{\"name\":\"demo\",\"arguments\":{}}";
     char subject[256], chunks[256], *bytes;
     size_t size;
 
@@ -256,6 +272,15 @@ static void what_is_altered_by_hand_is_told(void **state)
     nats_purge(&w.nats, NATS_OBJECTS, chunks);
     expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "object_unavailable");
     assert_int_equal(harness_count_files(&w.b, "objects"), 0);
+    /* Pieces that bring nothing, and no end. */
+    for (int i = 0; i < 3; i++)
+        nats_publish(&w.nats, chunks, "", 0);
+    expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "that is whole");
+    /* Who calls it as a tool hears of it, and a list is one without it. */
+    expect(harness_request(&w.b, "POST", "/v1/tools/call", "Content-Type: application/json\r\n",
+                           call, strlen(call)),
+           503, "object_unavailable");
+    expect(harness_get(&w.b, "/v1/tools"), 200, "run_code");
     /* Removed as an operator does it. */
     nats_purge(&w.nats, NATS_OBJECTS, subject);
     expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "object_unavailable");
@@ -355,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_large_one_comes_as_it_was),
         cmocka_unit_test(cut_off_it_runs_what_it_has),
         cmocka_unit_test(servers_are_lost_in_the_middle),
+        cmocka_unit_test(a_refused_push_sends_nothing),
         cmocka_unit_test(what_is_altered_by_hand_is_told),
         cmocka_unit_test(full_servers_take_no_skill),
         cmocka_unit_test(without_their_bucket_it_is_told),

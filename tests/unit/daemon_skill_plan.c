@@ -150,9 +150,11 @@ static void what_is_in_use_is_not_replaced(void **state)
     registry_close(registry);
 }
 
-static void packages_have_to_fit(void **state)
+static void packages_and_description_have_to_fit(void **state)
 {
     struct registry *registry = open_registry(*state);
+    char description[CHANGE_DESCRIPTION_SIZE + 1];
+    struct err err = {0};
     char packages[CHANGE_PACKAGES_SIZE + 1], previous[CHANGE_DIGEST_SIZE];
     struct registry_skill one = skill("1", DIGEST_A, false);
     struct change change;
@@ -168,6 +170,14 @@ static void packages_have_to_fit(void **state)
     assert_int_equal(plan(registry, &one, false, previous), 0);
     assert_int_equal(registry_change_after(registry, CHANGE_SKILL, "", &change, NULL), 0);
     assert_string_equal(change.skill.packages, packages);
+    memset(description, 'd', sizeof(description) - 1);
+    description[sizeof(description) - 1] = '\0';
+    one = skill("2", DIGEST_A, false);
+    one.description = description;
+    assert_int_equal(
+        registry_skill_plan(registry, TENANT_DEFAULT, &one, false, &change, previous, &err),
+        -E2BIG);
+    assert_non_null(strstr(err.message, "the description is too long"));
     registry_close(registry);
 }
 
@@ -213,7 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_DIR(a_version_is_one_change),        IN_DIR(what_floats_is_several),
-        IN_DIR(what_is_in_use_is_not_replaced), IN_DIR(packages_have_to_fit),
+        IN_DIR(what_is_in_use_is_not_replaced), IN_DIR(packages_and_description_have_to_fit),
         IN_DIR(versions_may_go_round),
     };
 

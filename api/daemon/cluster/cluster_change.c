@@ -111,6 +111,8 @@ static int change_over(struct cluster *c, struct cluster_link *link, change_plan
         fault = send_change(c, link, &change, seen, &revision, &why);
         if (cluster_fault_passes(fault) && came_back(c, &change, seen))
             return 0;
+        if (fault == CLUSTER_OTHER && why.code == E2BIG)
+            return err_set(err, E2BIG, "%s", why.message);
         if (fault != CLUSTER_OK && fault != CLUSTER_CONFLICT)
             return refuse(cluster_tell_apart(c, link, CLUSTER_CHANGES, fault, &why), &why, err);
         if (!wait_revision(c, revision))
@@ -173,7 +175,9 @@ static int seed_row(void *ctx, const struct change *change)
 
     change_entry_key(change->kind, change->id, key);
     if (change_entry_write(change, &text) < 0)
-        return -E2BIG;
+        return err_set(&seed->why, E2BIG, "%s %s %s does not fit an entry of a cluster", key,
+                       change->kind == CHANGE_SKILL ? change->skill.name : "",
+                       change->kind == CHANGE_SKILL ? change->skill.version : "");
     seed->fault = seed->cluster->driver->put(seed->link, CLUSTER_CHANGES, key, buf_cstr(&text),
                                              text.len, 0, NULL, &seed->why);
     return seed->fault == CLUSTER_OK || seed->fault == CLUSTER_CONFLICT ? 0 : -EAGAIN;
@@ -214,6 +218,8 @@ int cluster_seed(struct cluster *c, struct cluster_link *link, bool *ret_made, s
     r = c->follow.replica.each(c->follow.replica.ctx, seed_row, &seed, err);
     if (r == -EAGAIN)
         return cluster_result(seed.fault, &seed.why, err);
+    if (r < 0 && seed.why.code)
+        *err = seed.why;
     if (r < 0)
         return r;
     seed.why = (struct err){0};

@@ -108,6 +108,9 @@ enum cluster_fault cluster_tell_objects(struct cluster *c, struct cluster_link *
                                         enum cluster_fault fault, struct err *err);
 /* Removes chunks that were left. */
 void cluster_remove_left(struct cluster *c, struct cluster_link *link);
+/* Chunks that nothing names; where the servers are lost too, with cluster_remove_left. */
+void cluster_remove_chunks(struct cluster *c, struct cluster_link *link,
+                           const char *chunks_under);
 /* Puts all objects that rows of this node name, and that are here, to where they are not. */
 int cluster_seed_objects(struct cluster *c, struct cluster_link *link, struct err *err);
 /* 0, or -EAGAIN where this node is not joined. */

@@ -20,6 +20,7 @@
 #define IN_FLIGHT  16u /* chunks that are sent and not confirmed */
 #define TRIES      4u  /* where others put the same meanwhile */
 #define SILENCE_MS 5000u
+#define LEAST_RATE (1u << 20) /* bytes that have to come in a second, after the silence */
 /*
  * An object that no row names is removed when it is an hour old: who is about to name one that
  * is there makes it new long before.
@@ -148,12 +149,10 @@ static bool remove_chunks(struct cluster *c, struct cluster_link *link,
     return c->driver->objects_purge(link, CLUSTER_OBJECTS, key, &ignored) == CLUSTER_OK;
 }
 
-/* Chunks that nothing names; where the servers are lost too, later. */
-static void purge(struct transfer *t, const char *chunks_under)
+void cluster_remove_chunks(struct cluster *c, struct cluster_link *link,
+                           const char *chunks_under)
 {
-    struct cluster *c = t->cluster;
-
-    if (remove_chunks(c, t->link, chunks_under))
+    if (remove_chunks(c, link, chunks_under))
         return;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
     memcpy(c->left[c->n_left++ % CLUSTER_LEFT_MAX], chunks_under, OBJECT_WORD_SIZE);
@@ -190,15 +189,15 @@ static enum cluster_fault upload(struct transfer *t, uint64_t size, struct err *
     object_chunks_key(meta.chunks_under, key);
     fault = send_chunks(t, key, &meta, err);
     if (fault != CLUSTER_OK) {
-        purge(t, meta.chunks_under);
+        cluster_remove_chunks(t->cluster, t->link, meta.chunks_under);
         return fault;
     }
     fault = say(t, &meta, err);
     /* Where that was not confirmed it may be there all the same, and name them. */
     if (fault == CLUSTER_CONFLICT)
-        purge(t, meta.chunks_under);
+        cluster_remove_chunks(t->cluster, t->link, meta.chunks_under);
     else if (fault == CLUSTER_OK && t->is_there)
-        purge(t, before.chunks_under);
+        cluster_remove_chunks(t->cluster, t->link, before.chunks_under);
     return fault;
 }
 
@@ -314,6 +313,8 @@ static int receive(struct transfer *t, struct err *err)
 {
     const struct cluster_driver *driver = t->cluster->driver;
     uint64_t at = 0, heard_ns = clock_monotonic_ns();
+    const uint64_t over_ns =
+        heard_ns + SILENCE_MS * NS_PER_MS + t->meta.size / LEAST_RATE * NS_PER_SECOND;
     bool is_last = false;
     int r = 0;
 
@@ -331,7 +332,9 @@ static int receive(struct transfer *t, struct err *err)
             r = clock_monotonic_ns() - heard_ns < SILENCE_MS * NS_PER_MS
                     ? 0
                     : err_set(err, ETIMEDOUT, "nothing comes");
-        else if (entry.len > t->meta.size - at)
+        else if (clock_monotonic_ns() >= over_ns)
+            r = err_set(err, ETIMEDOUT, "it comes too slowly");
+        else if (entry.len == 0 || entry.len > t->meta.size - at)
             is_last = true;
         else
             r = fd_pwrite_full(t->fd, entry.data, entry.len, at);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define SILENCE_MS 2000u
+#define SWEEP_MS   60000u /* for all; the next one goes on */
 
 struct sweep {
     struct cluster *cluster;
@@ -31,7 +32,6 @@ static enum cluster_fault forget(struct sweep *s, const struct cluster_entry *en
     const struct cluster_driver *driver = s->cluster->driver;
     struct object_meta gone = *meta;
     _cleanup_buf_ struct buf text = {0};
-    char chunks[OBJECT_KEY_SIZE];
     enum cluster_fault fault;
 
     gone.is_deleted = true;
@@ -44,10 +44,10 @@ static enum cluster_fault forget(struct sweep *s, const struct cluster_entry *en
                                entry->revision, NULL, err);
     if (fault != CLUSTER_OK)
         return fault;
-    object_chunks_key(meta->chunks_under, chunks);
     s->n++;
     log_info("cluster", "removed object=%.12s reason=\"no skill names it\"", meta->digest);
-    return driver->objects_purge(s->link, CLUSTER_OBJECTS, chunks, err);
+    cluster_remove_chunks(s->cluster, s->link, meta->chunks_under);
+    return CLUSTER_OK;
 }
 
 static int judge(struct sweep *s, const struct cluster_entry *entry, struct err *err)
@@ -76,11 +76,12 @@ static int judge(struct sweep *s, const struct cluster_entry *entry, struct err 
 static int take_all(struct sweep *s, struct err *err)
 {
     const struct cluster_driver *driver = s->cluster->driver;
-    uint64_t heard_ns = clock_monotonic_ns();
+    uint64_t heard_ns = clock_monotonic_ns(), over_ns = heard_ns + SWEEP_MS * NS_PER_MS;
     bool is_last = false;
     int r = 0;
 
     while (r == 0 && !is_last && !cluster_is_stopping(s->cluster) &&
+           clock_monotonic_ns() < over_ns &&
            clock_monotonic_ns() - heard_ns < SILENCE_MS * NS_PER_MS) {
         struct cluster_entry entry = {0};
         struct err why = {0};
@@ -113,6 +114,7 @@ int cluster_objects_sweep(struct cluster *c, uint64_t min_age_ns, cluster_named_
     r = cluster_connect(c, 0, &s.link, err);
     if (r < 0)
         return r;
+    cluster_remove_left(c, s.link);
     fault = c->driver->objects_watch(s.link, CLUSTER_OBJECTS, CLUSTER_OBJECT_META ">", &why);
     r = fault == CLUSTER_OK ? take_all(&s, err) : cluster_result(fault, &why, err);
     c->driver->close(s.link);

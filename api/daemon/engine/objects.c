@@ -5,6 +5,7 @@
 #include "api/daemon/registry/registry_skill_plan.h"
 #include "api/skill/sha256.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/fd.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -16,7 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FETCHES    4u /* at once, each with a connection */
+#define FETCHES 4u /* at once, each with a connection */
+#define WAIT_NS                                                                                \
+    (60 * NS_PER_SECOND) /* for a place among them, or for one that is on its way              \
+                          */
 #define UNNAMED_NS (3600 * NS_PER_SECOND)
 
 /* One that is read from the servers now. */
@@ -49,7 +53,7 @@ int objects_create(const struct objects_env *env, struct objects **ret, struct e
         return err_no_memory(err);
     objects->env = *env;
     (void)pthread_mutex_init(&objects->lock, NULL);
-    (void)pthread_cond_init(&objects->done, NULL);
+    cond_init(&objects->done);
     *ret = objects;
     return 0;
 }
@@ -112,6 +116,7 @@ static int leave(struct objects *o, struct fetch *f, struct err *err)
  */
 static struct fetch *enter(struct objects *o, const char *digest, int *ret, struct err *err)
 {
+    const uint64_t deadline_ns = clock_monotonic_ns() + WAIT_NS;
     struct fetch *f;
 
     for (;;) {
@@ -128,11 +133,19 @@ static struct fetch *enter(struct objects *o, const char *digest, int *ret, stru
             memcpy(f->digest, digest, sizeof(f->digest));
             return f;
         }
-        (void)pthread_cond_wait(&o->done, &o->lock);
+        if (!cond_wait_until(&o->done, &o->lock, deadline_ns)) {
+            *ret = err_set(err, EAGAIN, "this node reads too many objects of others");
+            return NULL;
+        }
     }
     f->waiting++;
-    while (!f->is_done)
-        (void)pthread_cond_wait(&o->done, &o->lock);
+    while (!f->is_done && cond_wait_until(&o->done, &o->lock, deadline_ns))
+        ;
+    if (!f->is_done) {
+        f->waiting--;
+        *ret = err_set(err, EAGAIN, "object %.12s does not come in time", digest);
+        return NULL;
+    }
     *ret = leave(o, f, err);
     return NULL;
 }
@@ -267,6 +280,13 @@ static int fetch_once(struct objects *o, const char *digest, struct err *err)
     return leave(o, f, err);
 }
 
+static struct cluster *cluster_of(struct objects *o)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
+
+    return o->cluster;
+}
+
 int objects_get(struct objects *o, const char *digest, struct err *err)
 {
     struct err gone = {0}, why = {0};
@@ -278,16 +298,11 @@ int objects_get(struct objects *o, const char *digest, struct err *err)
         gone = why.code ? why : gone;
         fd = r < 0 ? r : store_get(o->env.store, digest, &gone);
     }
+    if (fd >= 0 && cluster_of(o))
+        store_note_use(fd);
     if (fd < 0 && err)
         *err = gone;
     return fd;
-}
-
-static struct cluster *cluster_of(struct objects *o)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
-
-    return o->cluster;
 }
 
 int objects_keep(struct objects *o, const char *digest, int fd, struct err *err)

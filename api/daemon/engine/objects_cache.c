@@ -2,6 +2,7 @@
 #include "api/daemon/engine/objects_cache.h"
 
 #include "api/daemon/registry/registry_skill_plan.h"
+#include "base/fd.h"
 #include "base/log.h"
 
 #include <stdlib.h>
@@ -55,8 +56,15 @@ static bool evict(const struct objects_cache *cache, const struct cluster_object
     struct err ignored = {0};
     bool is_skills = false;
 
-    if (!object->is_there ||
-        registry_object_is_skills(cache->registry, object->digest, &is_skills, &ignored) < 0 ||
+    if (!object->is_there) {
+        /* So that it is not looked at again before all others. */
+        _cleanup_fd_ int fd = store_get(store, object->digest, &ignored);
+
+        if (fd >= 0)
+            store_note_use(fd);
+        return false;
+    }
+    if (registry_object_is_skills(cache->registry, object->digest, &is_skills, &ignored) < 0 ||
         !is_skills)
         return false;
     store_evict(store, object->digest);

@@ -84,6 +84,9 @@ int registry_skill_put(struct registry *registry, const char *tenant,
  */
 bool registry_skill_is_there(const struct registry_skill *there,
                              const struct registry_skill *skill, bool replace);
+/* -EEXIST: a skill's version is taken by content of another digest. */
+int registry_skill_taken(const struct registry_skill *skill, const char *digest,
+                         struct err *err);
 /*
  * Finds a skill; version NULL means the one registered last, "sha256:DIGEST" what has this
  * digest. 0; -ENOENT with *ret_name_known saying whether the name has other versions; -EIO.

@@ -162,10 +162,6 @@ int registry_changes(struct registry *registry);
 /* After they were read: a reuse that nobody knows is none at all. */
 void registry_mend_limits(struct tenant_limits *limits);
 
-/* -EEXIST: a skill's version is taken by other content. */
-int registry_skill_taken(const struct registry_skill *skill, const char *digest,
-                         struct err *err);
-
 /* Takes the lock and runs SQL text that gives no rows anybody wants. 0 or -EIO. */
 int registry_execute(struct registry *registry, const char *sql, const char *what,
                      struct err *err);

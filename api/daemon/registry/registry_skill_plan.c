@@ -80,11 +80,15 @@ static int fill(struct registry *registry, const char *tenant,
     ret->bytes = skill->bytes;
     ret->is_floating = skill->is_floating;
     ret->packages_python = skill->packages_python;
+    if (!copy(ret->description, sizeof(ret->description), skill->description))
+        return err_set(err, E2BIG,
+                       "the description is too long for a skill of a cluster: up to %zu bytes "
+                       "are possible",
+                       sizeof(ret->description) - 1);
     if (copy(ret->tenant, sizeof(ret->tenant), tenant) &&
         copy(ret->name, sizeof(ret->name), skill->name) &&
         copy(ret->version, sizeof(ret->version), skill->version) &&
         copy(ret->digest, sizeof(ret->digest), skill->digest) &&
-        copy(ret->description, sizeof(ret->description), skill->description) &&
         copy(ret->packages_digest, sizeof(ret->packages_digest), skill->packages_digest) &&
         copy(ret->packages, sizeof(ret->packages), skill->packages))
         return 0;

@@ -146,10 +146,14 @@ static int open_objects(struct creation *c, const struct registry_skill *row, st
 {
     int r = open_object(c->daemon->objects, row->digest, &c->e->job.skill, err);
 
+    /* Of a row before. */
+    free(c->e->packages);
+    c->e->packages = NULL;
+    c->e->packages_python = 0;
+    c->packages[0] = '\0';
     if (r < 0 || !row->packages)
         return r;
     c->e->packages_python = row->packages_python;
-    free(c->e->packages);
     c->e->packages = strdup(row->packages);
     if (!c->e->packages)
         return err_no_memory(err);

@@ -118,6 +118,9 @@ static int check_room(struct push *push, struct err *err)
         return r;
     push->is_new =
         r == -ENOENT || !registry_skill_is_there(&push->before, &push->row, push->replace);
+    /* Before anything of it is kept, here or at the servers of a cluster. */
+    if (r == 0 && push->is_new && !push->replace && !push->before.is_floating)
+        return registry_skill_taken(&push->row, push->before.digest, err);
     freed = push->replace ? push->before.bytes : 0;
     http_request_shrink(push->request, 0);
     /* What is there already takes nothing more. */

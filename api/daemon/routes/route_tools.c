@@ -124,7 +124,8 @@ static int describe_all(struct daemon *d, const char *tenant, struct tool_catalo
             if (wait && !tool->is_pending)
                 continue;
             r = tool_catalog_describe(d, tenant, tool, wait ? deadline_ns : 0, err);
-            if (r < 0 && r != -EAGAIN)
+            /* What cannot be read now says less. */
+            if (r < 0 && r != -EAGAIN && r != -EREMOTEIO && r != -ENOBUFS)
                 return r;
         }
     }
@@ -165,8 +166,9 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
     (void)failure_or_json(reply, 200, &w, r < 0 && r != -EBUSY ? -EIO : r, &err);
 }
 
+/* *ret_pending: somebody looks at what it takes. */
 static int translate(struct daemon *d, const char *tenant, const struct tool_call *call,
-                     struct buf *ret, struct err *err)
+                     struct buf *ret, bool *ret_pending, struct err *err)
 {
     _cleanup_tool_ struct tool tool = {0};
     int r = tool_catalog_find(d, tenant, call->name, &tool, err);
@@ -174,6 +176,7 @@ static int translate(struct daemon *d, const char *tenant, const struct tool_cal
     if (r < 0)
         return r;
     r = tool_catalog_describe(d, tenant, &tool, tool_catalog_deadline_ns(d), err);
+    *ret_pending = tool.is_pending;
     return r < 0 ? r : tool_call_translate(call, &tool, ret, err);
 }
 
@@ -183,9 +186,10 @@ static bool make_request(struct daemon *d, const char *tenant, const struct tool
                          struct buf *ret, struct http_reply *reply)
 {
     struct err err = {0};
-    int r = translate(d, tenant, call, ret, &err);
+    bool pending = false;
+    int r = translate(d, tenant, call, ret, &pending, &err);
 
-    if (r == -EAGAIN) {
+    if (r == -EAGAIN && pending) {
         http_reply_error(reply, 503, "not_ready",
                          "what the tool %s takes is still being looked at", call->name);
         reply->retry_after_s = 1;

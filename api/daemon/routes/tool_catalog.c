@@ -132,19 +132,14 @@ static int add_scripts(struct tool_catalog *tools, const struct registry_skill *
     return 0;
 }
 
-/* The tools of one skill. One that was deleted meanwhile, or is damaged, has none. */
-static int add_skill(struct daemon *d, const struct registry_skill *row,
-                     struct tool_catalog *tools)
+/* The tools of one skill, of which this is the archive. One that is damaged has none. */
+static int add_skill(int fd, const struct registry_skill *row, struct tool_catalog *tools)
 {
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     struct err ignored = {0};
-    _cleanup_fd_ int fd = objects_get(d->objects, row->digest, &ignored);
-    int r;
+    int r = skill_archive_reload(fd, row->digest, &archive, &skill, &ignored);
 
-    if (fd < 0)
-        return 0;
-    r = skill_archive_reload(fd, row->digest, &archive, &skill, &ignored);
     if (r < 0)
         return r == -ENOMEM ? r : 0;
     return add_scripts(tools, row, &skill, &archive);
@@ -173,18 +168,25 @@ struct listing {
     struct tool_catalog *tools;
     char name[LIMIT_NAME_BYTES + 1]; /* of the last skill */
     unsigned n;                      /* skills so far */
+    bool is_cut_off;                 /* those that are not here cannot be read now */
 };
 
 /* Rows come by name, the one registered last first. */
 static int add_latest(void *ctx, const struct registry_skill *row)
 {
     struct listing *l = ctx;
+    struct err ignored = {0};
+    _cleanup_fd_ int fd = -1;
 
     if (strcmp(l->name, row->name) == 0 || l->n == LIMIT_TOOLS)
         return 0;
     (void)snprintf(l->name, sizeof(l->name), "%s", row->name);
     l->n++;
-    return add_skill(l->d, row, l->tools);
+    fd = l->is_cut_off ? store_get(l->d->store, row->digest, &ignored)
+                       : objects_get(l->d->objects, row->digest, &ignored);
+    l->is_cut_off |= fd == -EAGAIN;
+    /* One that was deleted meanwhile, or cannot be read, has none. */
+    return fd < 0 ? 0 : add_skill(fd, row, l->tools);
 }
 
 static int add_all(struct listing *l, const char *tenant, struct err *err)
@@ -223,13 +225,17 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
 {
     _cleanup_tool_catalog_ struct tool_catalog tools = {0};
     _cleanup_registry_skill_ struct registry_skill row = {0};
+    _cleanup_fd_ int fd = -1;
     char clean[TOOL_NAME_SIZE];
     bool known;
     int r = registry_skill_get(d->registry, tenant, name, NULL, &row, &known, err);
 
     if (r < 0)
         return r;
-    r = add_skill(d, &row, &tools);
+    fd = objects_get(d->objects, row.digest, err);
+    if (fd < 0)
+        return fd;
+    r = add_skill(fd, &row, &tools);
     if (r == 0 && (tools.n != 1 || tools.items[0].script))
         r = -ENOENT;
     if (r == 0) {

@@ -146,9 +146,7 @@ int store_put(struct store *store, int fd, const char *digest, struct err *err)
     return 0;
 }
 
-/* For who looks for what is asked for the least: it writes to the disk once a minute at most.
- */
-static void note_use(int fd)
+void store_note_use(int fd)
 {
     const struct timespec now[] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
     uint64_t now_ns = clock_realtime_ns();
@@ -165,10 +163,7 @@ int store_get(const struct store *store, const char *digest, struct err *err)
     if (!is_digest(digest))
         return err_set(err, EINVAL, "not a digest");
     fd = openat(store->objects_fd, digest, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return err_set_errno(err, errno, "cannot open object %s", digest);
-    note_use(fd);
-    return fd;
+    return fd < 0 ? err_set_errno(err, errno, "cannot open object %s", digest) : fd;
 }
 
 int store_links(const struct store *store)

@@ -60,6 +60,11 @@ int store_put(struct store *store, int fd, const char *digest, struct err *err);
 /* Opens an object, to be read at any offset. The descriptor (caller's), or -errno. */
 int store_get(const struct store *store, const char *digest, struct err *err);
 /*
+ * Notes that one which was opened is used now, for who asks store_each for what was not used
+ * for the longest. It writes to the disk once a minute at most.
+ */
+void store_note_use(int fd);
+/*
  * Under the lock: gives an object another name in the folder of store_links(), by which it
  * stays after it was removed here; one that is there already is taken for it. A restart removes
  * such names. 0 or -errno.

@@ -25,21 +25,9 @@ struct world {
     struct harness a, b;
 };
 
-static void start_two(struct world *w)
-{
-    nats_start_node(&w->a, &w->nats, "a", "");
-    nats_make(&w->a);
-    nats_start_node(&w->b, &w->nats, "b", "");
-    nats_wait_node(&w->a, NODE_JOINED);
-    nats_wait_node(&w->b, NODE_JOINED);
-    harness_wait_ready(&w->a);
-    harness_wait_ready(&w->b);
-}
-
 static void begin(struct world *w)
 {
-    nats_begin(&w->nats, 1);
-    start_two(w);
+    nodes_begin_two(&w->nats, &w->a, "", &w->b, "");
 }
 
 static void end(struct world *w)
@@ -333,12 +321,7 @@ static void a_node_keeps_what_it_may(void **state)
     char subject[256], chunks[256];
 
     (void)state;
-    nats_begin(&w.nats, 1);
-    nats_start_node(&w.a, &w.nats, "a", "");
-    nats_make(&w.a);
-    nats_start_node(&w.b, &w.nats, "b", "  cache_bytes: 500KiB\n");
-    nats_wait_node(&w.b, NODE_JOINED);
-    nats_wait_node(&w.a, NODE_JOINED);
+    nodes_begin_two(&w.nats, &w.a, "", &w.b, "  cache_bytes: 500KiB\n");
     ask_for(&w, 0, 1);
     last_object(&w, subject, chunks);
     ask_for(&w, 1, 10);

@@ -23,14 +23,7 @@ struct world {
 
 static void begin(struct world *w)
 {
-    nats_begin(&w->nats, 1);
-    nats_start_node(&w->a, &w->nats, "a", "");
-    nats_make(&w->a);
-    nats_start_node(&w->b, &w->nats, "b", "");
-    nats_wait_node(&w->a, NODE_JOINED);
-    nats_wait_node(&w->b, NODE_JOINED);
-    harness_wait_ready(&w->a);
-    harness_wait_ready(&w->b);
+    nodes_begin_two(&w->nats, &w->a, "", &w->b, "");
 }
 
 static void end(struct world *w)

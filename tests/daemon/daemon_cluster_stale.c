@@ -16,12 +16,7 @@
 
 static void begin(struct nats_world *w, struct harness *a, struct harness *b)
 {
-    nats_begin(w, 1);
-    nats_start_node(a, w, "a", "  keys_timeout: 10s\n");
-    nats_make(a);
-    nats_wait_node(a, NODE_JOINED);
-    nats_start_node(b, w, "b", "");
-    nats_wait_node(b, NODE_JOINED);
+    nodes_begin_two(w, a, "  keys_timeout: 10s\n", b, "");
 }
 
 static void end(struct nats_world *w, struct harness *a, struct harness *b)

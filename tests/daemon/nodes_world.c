@@ -13,6 +13,19 @@
 
 #define PAUSE_US 10000u
 
+void nodes_begin_two(struct nats_world *w, struct harness *a, const char *a_lines,
+                     struct harness *b, const char *b_lines)
+{
+    nats_begin(w, 1);
+    nats_start_node(a, w, "a", a_lines);
+    nats_make(a);
+    nats_start_node(b, w, "b", b_lines);
+    nats_wait_node(a, NODE_JOINED);
+    nats_wait_node(b, NODE_JOINED);
+    harness_wait_ready(a);
+    harness_wait_ready(b);
+}
+
 void nodes_stop(struct harness *h)
 {
     assert_int_equal(harness_stop(h, SIGTERM), 0);

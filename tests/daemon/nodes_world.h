@@ -8,6 +8,12 @@
 #define NODE_JOINED       "\"state\":\"joined\",\"reason\":null"
 #define NODE_CUT_OFF(why) "\"state\":\"cut_off\",\"reason\":\"" why "\""
 
+/*
+ * Starts one server and the nodes a and b, with more lines of cluster: each, and makes them a
+ * cluster; both are joined then, and ready.
+ */
+void nodes_begin_two(struct nats_world *w, struct harness *a, const char *a_lines,
+                     struct harness *b, const char *b_lines);
 /* Ends a node; its folder stays for nodes_start, or goes. */
 void nodes_stop(struct harness *h);
 void nodes_end(struct harness *h);

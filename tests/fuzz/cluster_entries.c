@@ -6,6 +6,7 @@
  */
 #include "api/daemon/cluster/change_entry.h"
 #include "api/daemon/cluster/object_meta.h"
+#include "tests/fuzz/keyed_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,21 +56,14 @@ static void check_object(const char *key, const char *text, size_t len)
     buf_finish(&written);
 }
 
+static void check_all(const char *key, const char *text, size_t len)
+{
+    check_change(key, text, len);
+    check_object(key, text, len);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const uint8_t *end = size > 0 ? memchr(data, '\n', size) : NULL;
-    size_t key_len = end ? (size_t)(end - data) : 0;
-    char key[128] = "", *text;
-
-    if (!end || key_len >= sizeof(key))
-        return 0;
-    memcpy(key, data, key_len);
-    text = malloc(size - key_len);
-    if (!text)
-        return 0;
-    memcpy(text, end + 1, size - key_len - 1);
-    check_change(key, text, size - key_len - 1);
-    check_object(key, text, size - key_len - 1);
-    free(text);
+    keyed_text(data, size, check_all);
     return 0;
 }

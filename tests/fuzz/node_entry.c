@@ -4,6 +4,7 @@
  * what is taken is under its own name, and is written and read again as the same.
  */
 #include "api/daemon/cluster/node_entry.h"
+#include "tests/fuzz/keyed_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,18 +36,6 @@ static void check(const char *key, const char *text, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const uint8_t *end = size > 0 ? memchr(data, '\n', size) : NULL;
-    size_t key_len = end ? (size_t)(end - data) : 0;
-    char key[128] = "", *text;
-
-    if (!end || key_len >= sizeof(key))
-        return 0;
-    memcpy(key, data, key_len);
-    text = malloc(size - key_len);
-    if (!text)
-        return 0;
-    memcpy(text, end + 1, size - key_len - 1);
-    check(key, text, size - key_len - 1);
-    free(text);
+    keyed_text(data, size, check);
     return 0;
 }

@@ -218,21 +218,31 @@ static enum cluster_fault put(struct transfer *t, uint64_t size, struct err *err
     return fault;
 }
 
+/*
+ * A connection for one object. At once refused while the node is not joined: who lists many
+ * would wait for servers that are gone again and again.
+ */
+static int begin(struct transfer *t, struct err *err)
+{
+    int r = cluster_check_joined(t->cluster, err);
+
+    if (r < 0)
+        return r;
+    object_meta_key(t->digest, t->key);
+    return cluster_connect(t->cluster, server_now(t->cluster), &t->link, err);
+}
+
 int cluster_object_put(struct cluster *c, const char *digest, int fd, uint64_t size,
                        struct err *err)
 {
     struct transfer t = {.cluster = c, .digest = digest, .fd = fd};
     enum cluster_fault fault;
     struct err why = {0};
-    int r = cluster_check_joined(c, err);
+    int r = begin(&t, err);
 
     if (r < 0)
         return r;
-    r = cluster_connect(c, server_now(c), &t.link, err);
-    if (r < 0)
-        return r;
     cluster_remove_left(c, t.link);
-    object_meta_key(digest, t.key);
     fault = put(&t, size, &why);
     fault = cluster_tell_objects(c, t.link, fault, &why);
     c->driver->close(t.link);
@@ -391,15 +401,10 @@ int cluster_object_get(struct cluster *c, const char *digest, uint64_t max, int 
                        struct err *err)
 {
     struct transfer t = {.cluster = c, .digest = digest, .fd = fd};
-    int r = cluster_check_joined(c, err);
+    int r = begin(&t, err);
 
-    /* At once: who lists many would wait for servers that are gone again and again. */
     if (r < 0)
         return r;
-    r = cluster_connect(c, server_now(c), &t.link, err);
-    if (r < 0)
-        return r;
-    object_meta_key(digest, t.key);
     r = get(&t, max, err);
     c->driver->close(t.link);
     return r;

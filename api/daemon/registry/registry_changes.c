@@ -109,10 +109,7 @@ static const struct registry_column tenant_columns[] = {
 
 static void mend_tenant(void *row)
 {
-    struct change *change = row;
-
-    change->kind = CHANGE_TENANT;
-    registry_mend_limits(&change->tenant.limits);
+    registry_mend_limits(&((struct change *)row)->tenant.limits);
 }
 
 static const struct registry_column key_columns[] = {
@@ -124,11 +121,6 @@ static const struct registry_column key_columns[] = {
     REGISTRY_COLUMN(REGISTRY_NUMBER, change, key.created_ns),
     REGISTRY_COLUMN(REGISTRY_NUMBER, change, key.revoked_ns),
 };
-
-static void mend_key(void *row)
-{
-    ((struct change *)row)->kind = CHANGE_KEY;
-}
 
 static const struct registry_column skill_columns[] = {
     REGISTRY_COLUMN(REGISTRY_ID, change, id),
@@ -146,18 +138,11 @@ static const struct registry_column skill_columns[] = {
     REGISTRY_COLUMN(REGISTRY_NUMBER, change, skill.packages_python),
 };
 
-static void mend_skill(void *row)
-{
-    ((struct change *)row)->kind = CHANGE_SKILL;
-}
-
 static const struct registry_rows kinds[] = {
     [CHANGE_TENANT] = {sizeof(struct change), tenant_columns,
                        sizeof(tenant_columns) / sizeof(tenant_columns[0]), mend_tenant},
-    [CHANGE_KEY] = {sizeof(struct change), key_columns,
-                    sizeof(key_columns) / sizeof(key_columns[0]), mend_key},
-    [CHANGE_SKILL] = {sizeof(struct change), skill_columns,
-                      sizeof(skill_columns) / sizeof(skill_columns[0]), mend_skill},
+    [CHANGE_KEY] = REGISTRY_ROWS(change, key_columns),
+    [CHANGE_SKILL] = REGISTRY_ROWS(change, skill_columns),
 };
 
 static int put_tenant(struct registry *registry, const char *id,
@@ -251,9 +236,12 @@ int registry_change_check(struct registry *registry, const struct change *change
 static int read_change(struct registry *registry, enum statement which, enum change_kind kind,
                        const char *id, struct change *ret, struct err *err)
 {
-    return registry_read_row(registry, REGISTRY_CHANGES, which,
-                             REGISTRY_VALUES(registry_text(id)), &kinds[kind], ret,
-                             "look up a row", err);
+    int r =
+        registry_read_row(registry, REGISTRY_CHANGES, which, REGISTRY_VALUES(registry_text(id)),
+                          &kinds[kind], ret, "look up a row", err);
+
+    ret->kind = kind;
+    return r;
 }
 
 int registry_change_of(struct registry *registry, enum change_kind kind, const char *id,

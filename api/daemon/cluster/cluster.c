@@ -150,8 +150,7 @@ void cluster_destroy(struct cluster *c)
         return;
     cluster_stop(c);
     (void)pthread_join(c->thread, NULL);
-    if (c->follow.has_thread)
-        (void)pthread_join(c->follow.thread, NULL);
+    tail_join(&c->follow.tail);
     destroy(c);
 }
 
@@ -162,7 +161,7 @@ bool cluster_is_confirmed(const struct cluster *c)
 }
 
 /* Of a node that is joined otherwise. */
-static void look_at_changes(const struct cluster_follow *f, struct cluster_status *ret)
+static void look_at_changes(const struct cluster_tail *f, struct cluster_status *ret)
 {
     static const struct err late = {.message = "changes of tenants and keys do not arrive"};
     uint64_t age_ns = clock_monotonic_ns() - f->confirmed_ns;
@@ -190,8 +189,8 @@ void cluster_state_now(const struct cluster *c, struct cluster_status *ret)
         cluster_explain(CLUSTER_NO_QUORUM, &late, ret->message);
     } else if (c->state == CLUSTER_CUT_OFF) {
         ret->reason = cluster_fault_names[c->fault];
-    } else if (c->state == CLUSTER_JOINED && c->follow.has_thread) {
-        look_at_changes(&c->follow, ret);
+    } else if (c->state == CLUSTER_JOINED && c->follow.tail.has_thread) {
+        look_at_changes(&c->follow.tail, ret);
     }
 }
 
@@ -213,8 +212,8 @@ void cluster_measure(struct cluster *c, struct cluster_measure *ret)
     cluster_state_now(c, &now);
     ret->is_joined = now.state == CLUSTER_JOINED;
     ret->nodes = (unsigned)c->nodes.n;
-    ret->revision = c->follow.revision;
+    ret->revision = c->follow.tail.revision;
     ret->takes_keys = cluster_keys_good(&c->follow);
     for (int i = 0; i < NODE_REFUSALS; i++)
-        ret->refused[i] = c->nodes.refused[i] + c->follow.refused[i];
+        ret->refused[i] = c->nodes.refused[i] + c->follow.tail.refused[i];
 }

@@ -8,34 +8,19 @@
 #include "api/daemon/cluster/cluster_internal.h"
 
 #include "api/daemon/terms/ids.h"
-#include "base/clock.h"
-#include "base/cond.h"
 #include "base/lock.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define TRIES     16u
-#define FOLLOW_MS 5000u /* within which what was written comes back */
+#define TRIES 16u
 
 static uint64_t revision_now(struct cluster *c, size_t *ret_server)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 
-    *ret_server = c->follow.server;
-    return c->follow.revision;
-}
-
-/* Until the changes are made here up to a revision. False where that takes too long. */
-static bool wait_revision(struct cluster *c, uint64_t revision)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-    uint64_t deadline_ns = clock_monotonic_ns() + FOLLOW_MS * NS_PER_MS;
-
-    while (c->follow.revision < revision && !c->is_stopping &&
-           cond_wait_until(&c->wake, &c->lock, deadline_ns))
-        ;
-    return c->follow.revision >= revision;
+    *ret_server = c->follow.tail.server;
+    return c->follow.tail.revision;
 }
 
 static enum cluster_fault send_change(struct cluster *c, struct cluster_link *link,
@@ -75,7 +60,7 @@ static bool came_back(struct cluster *c, const struct change *change, uint64_t s
     struct change there;
     int r;
 
-    if (!wait_revision(c, seen + 1))
+    if (!tail_wait(&c->follow.tail, seen + 1))
         return false;
     r = replica->row(replica->ctx, change->kind, change->id, &there, NULL);
     return change->is_removed ? r == -ENOENT : r == 0 && is_same(change, &there);
@@ -115,7 +100,7 @@ static int change_over(struct cluster *c, struct cluster_link *link, change_plan
             return err_set(err, E2BIG, "%s", why.message);
         if (fault != CLUSTER_OK && fault != CLUSTER_CONFLICT)
             return refuse(cluster_tell_apart(c, link, CLUSTER_CHANGES, fault, &why), &why, err);
-        if (!wait_revision(c, revision))
+        if (!tail_wait(&c->follow.tail, revision))
             return err_set(err, EAGAIN,
                            fault == CLUSTER_OK
                                ? "the change is made, but did not come back to this node in "

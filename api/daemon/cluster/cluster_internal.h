@@ -4,6 +4,7 @@
 #define SKILLVM_API_DAEMON_CLUSTER_CLUSTER_INTERNAL_H
 
 #include "api/daemon/cluster/cluster.h"
+#include "api/daemon/cluster/cluster_tail.h"
 #include "api/daemon/cluster/nodes.h"
 #include "api/daemon/cluster/object_meta.h"
 
@@ -12,25 +13,13 @@
 #define CLUSTER_LEFT_MAX 16u  /* of pushes that ended in the middle; of more nobody knows */
 #define CLUSTER_SLICE_MS 250u /* how long a stop may wait for who waits for entries */
 
-/* How the node follows the changes of tenants and keys. */
+/* How the node follows the changes of tenants, keys and skills. */
 struct cluster_follow {
     struct cluster_replica replica; /* where they are made; apply NULL: nowhere */
     uint64_t keys_timeout_ms;
-    pthread_t thread;
-    bool has_thread;
     pthread_mutex_t writer; /* one change of this node's after the other; before lock */
-    /* Under the lock of the cluster. */
-    bool is_replica;          /* it followed a bucket, in this process or before */
-    bool is_good;             /* nothing is wrong, and it has had everything once */
-    enum cluster_fault fault; /* else; CLUSTER_OK: at the beginning */
-    char message[ERR_MESSAGE_MAX];
-    uint64_t confirmed_ns; /* monotonic, as of when it had all changes; 0: never */
-    uint64_t revision;     /* up to which changes are made here */
-    size_t server;         /* that was good last */
-    uint64_t refused[NODE_REFUSALS + 1]; /* the last: CHANGE_CONFLICTS */
-    char last_refused[CLUSTER_KEY_SIZE + 32];
+    struct cluster_tail tail;
 };
-#define CHANGE_CONFLICTS NODE_REFUSALS
 
 /* Between tries: longer each time. Zeroed at the beginning and after a success. */
 struct cluster_pause {
@@ -119,9 +108,6 @@ int cluster_check_joined(struct cluster *c, struct err *err);
 int cluster_seed(struct cluster *c, struct cluster_link *link, bool *ret_made, struct err *err);
 /* Whether keys are taken by what is known; under the lock. */
 bool cluster_keys_good(const struct cluster_follow *follow);
-/* The thread that follows. */
-void *cluster_follow_run(void *cluster);
-
 /* The thread: joins, stays and begins anew until it is stopped. */
 void *cluster_run(void *cluster);
 

@@ -61,7 +61,7 @@ static size_t server_now(struct cluster *c)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 
-    return c->follow.server;
+    return c->follow.tail.server;
 }
 
 /* Whether it is there, and what is said of it. */

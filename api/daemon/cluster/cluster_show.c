@@ -35,16 +35,16 @@ static void write_refused(struct json_writer *w, const uint64_t *refused, const 
 /* How this node follows the changes of tenants and keys. */
 static void write_changes(struct json_writer *w, const struct cluster_follow *f)
 {
-    uint64_t age_ns = clock_monotonic_ns() - f->confirmed_ns;
+    uint64_t age_ns = clock_monotonic_ns() - f->tail.confirmed_ns;
 
     json_write_open(w, "changes", '{');
-    json_write_bool(w, "followed", f->is_good);
-    json_write_number(w, "revision", f->revision);
+    json_write_bool(w, "followed", f->tail.is_good);
+    json_write_number(w, "revision", f->tail.revision);
     json_write_bool(w, "takes_keys", cluster_keys_good(f));
-    if (f->is_replica)
+    if (f->tail.is_replica)
         json_write_number(w, "confirmed_ms_ago", age_ns / NS_PER_MS);
-    json_write_number(w, "conflicts", f->refused[CHANGE_CONFLICTS]);
-    write_refused(w, f->refused, f->last_refused);
+    json_write_number(w, "conflicts", f->tail.refused[TAIL_CONFLICTS]);
+    write_refused(w, f->tail.refused, f->tail.last_refused);
     json_write_close(w, '}');
 }
 
@@ -68,7 +68,7 @@ void cluster_write(struct cluster *c, struct json_writer *w)
         write_node(w, c->nodes.list[i], now_ns);
     json_write_close(w, ']');
     write_refused(w, c->nodes.refused, c->nodes.last_refused);
-    if (c->follow.has_thread)
+    if (c->follow.tail.has_thread)
         write_changes(w, &c->follow);
     json_write_close(w, '}');
 }

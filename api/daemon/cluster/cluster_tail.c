@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Like the thread of nodes these have sessions, which begin from how far the rows are. */
+#include "api/daemon/cluster/cluster_internal.h"
+
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/lock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_MS   1000u  /* between two looks at whether there is more */
+#define NOTE_MS   10000u /* between two notes that there was none */
+#define FOLLOW_MS 5000u  /* within which what was written comes back */
+
+static void set_fault(struct cluster_tail *tail, enum cluster_fault fault,
+                      const struct err *err)
+{
+    struct cluster *c = tail->cluster;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    uint64_t age_ns = clock_monotonic_ns() - tail->confirmed_ns;
+    bool is_new;
+
+    if (cluster_fault_passes(fault) && tail->is_good && age_ns < CLUSTER_LEASE_MS * NS_PER_MS)
+        return;
+    if (fault == CLUSTER_NO_BUCKET && tail->is_replica)
+        fault = CLUSTER_BUCKET_GONE;
+    is_new = tail->is_good || tail->fault != fault;
+    tail->is_good = false;
+    tail->fault = fault;
+    cluster_explain(fault, err, tail->message);
+    if (is_new)
+        log_warn("cluster", "%s=\"not followed\" node=%s reason=%s message=\"%s\"",
+                 tail->kind->what, c->self.node, cluster_fault_names[fault], tail->message);
+}
+
+static void set_good(struct cluster_tail *tail, uint64_t asked_ns)
+{
+    struct cluster *c = tail->cluster;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    if (!tail->is_good)
+        log_info("cluster", "%s=followed node=%s revision=%llu", tail->kind->what, c->self.node,
+                 (unsigned long long)tail->revision);
+    tail->is_good = true;
+    tail->fault = CLUSTER_OK;
+    tail->confirmed_ns = asked_ns;
+}
+
+void tail_refuse(struct cluster_tail *tail, const char *key, unsigned why, unsigned n)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&tail->cluster->lock);
+    const char *word = why == TAIL_CONFLICTS ? "conflict" : node_refusal_names[why];
+
+    tail->refused[why] += n;
+    (void)snprintf(tail->last_refused, sizeof(tail->last_refused), "%s at \"%s\"", word, key);
+}
+
+bool tail_wait(struct cluster_tail *tail, uint64_t revision)
+{
+    struct cluster *c = tail->cluster;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    uint64_t deadline_ns = clock_monotonic_ns() + FOLLOW_MS * NS_PER_MS;
+
+    while (tail->revision < revision && !c->is_stopping &&
+           cond_wait_until(&c->wake, &c->lock, deadline_ns))
+        ;
+    return tail->revision >= revision;
+}
+
+/* All that came agrees now: it becomes rows. */
+static enum cluster_fault commit(struct tail_session *s, struct err *err)
+{
+    struct cluster *c = s->cluster;
+    struct change_place place = s->place;
+    enum cluster_fault fault;
+
+    place.revision = s->revision;
+    place.noted_ns = clock_realtime_ns();
+    staged_sort(&s->staged);
+    fault = s->tail->kind->apply(s, &place, err);
+    staged_finish(&s->staged);
+    if (fault != CLUSTER_OK)
+        return fault;
+    s->place = place;
+    s->is_whole = false;
+    s->look_ns = 0;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    s->tail->revision = place.revision;
+    s->tail->is_replica = true;
+    (void)pthread_cond_broadcast(&c->wake);
+    return CLUSTER_OK;
+}
+
+static enum cluster_fault take(struct tail_session *s, const struct cluster_entry *entry,
+                               struct err *err)
+{
+    const size_t batch = s->tail->kind->batch;
+    enum cluster_fault fault = s->tail->kind->check(s, entry, err);
+
+    if (fault != CLUSTER_OK)
+        return fault;
+    s->revision = entry->revision;
+    return entry->pending == 0 || (batch > 0 && s->staged.n >= batch) ? commit(s, err)
+                                                                      : CLUSTER_OK;
+}
+
+/* There is nothing that is not here. */
+static enum cluster_fault note(struct tail_session *s, uint64_t asked_ns, struct err *err)
+{
+    const struct tail_kind *kind = s->tail->kind;
+
+    set_good(s->tail, asked_ns);
+    if (kind->tick)
+        kind->tick(s);
+    if (asked_ns < s->note_ns)
+        return CLUSTER_OK;
+    s->note_ns = asked_ns + NOTE_MS * NS_PER_MS;
+    s->place.noted_ns = clock_realtime_ns();
+    return kind->note(s, err);
+}
+
+/* Asks whether there is more than what is made here. */
+static enum cluster_fault look(struct tail_session *s, struct err *err)
+{
+    struct cluster *c = s->cluster;
+    struct cluster_bucket bucket = {0};
+    uint64_t asked_ns = clock_monotonic_ns();
+    enum cluster_fault fault =
+        c->driver->bucket_look(s->link, s->tail->kind->bucket, &bucket, err);
+    uint64_t good_ns;
+
+    s->look_ns = clock_monotonic_ns() + LOOK_MS * NS_PER_MS;
+    if (fault != CLUSTER_OK && !cluster_fault_passes(fault))
+        return fault;
+    if (fault == CLUSTER_OK && !s->is_whole && s->place.revision >= bucket.last_revision)
+        return note(s, asked_ns, err);
+    good_ns = s->tail->confirmed_ns > s->began_ns ? s->tail->confirmed_ns : s->began_ns;
+    if (asked_ns < good_ns || asked_ns - good_ns < CLUSTER_LEASE_MS * NS_PER_MS) {
+        *err = (struct err){0};
+        return CLUSTER_OK;
+    }
+    /* Also a watch can die without a word. */
+    if (fault == CLUSTER_OK)
+        (void)err_set(err, EIO, "what is in the bucket %s does not arrive",
+                      s->tail->kind->bucket);
+    return CLUSTER_NO_QUORUM;
+}
+
+static enum cluster_fault stay(struct tail_session *s, struct err *err)
+{
+    struct cluster *c = s->cluster;
+    enum cluster_fault fault = CLUSTER_OK;
+
+    while (fault == CLUSTER_OK && !cluster_is_stopping(c)) {
+        struct cluster_entry entry = {0};
+        bool some = false;
+
+        fault = clock_monotonic_ns() < s->look_ns ? CLUSTER_OK : look(s, err);
+        if (fault != CLUSTER_OK)
+            break;
+        fault = c->driver->next(s->link, CLUSTER_SLICE_MS, &some, &entry, err);
+        if (!some)
+            continue;
+        fault = take(s, &entry, err);
+        c->driver->release(&entry);
+    }
+    return fault;
+}
+
+/* From what was made here already on, where that is of this bucket. */
+static enum cluster_fault begin(struct tail_session *s, struct err *err)
+{
+    struct cluster *c = s->cluster;
+    const struct tail_kind *kind = s->tail->kind;
+    struct cluster_bucket bucket = {0};
+    char name[CHANGE_MARK_SIZE];
+    enum cluster_fault fault = c->driver->bucket_look(s->link, kind->bucket, &bucket, err);
+
+    if (fault == CLUSTER_OK)
+        fault = kind->identify(s, name, err);
+    if (fault != CLUSTER_OK)
+        return fault;
+    if (kind->look(c, &s->place, err) < 0)
+        return CLUSTER_OTHER;
+    s->is_whole =
+        strcmp(s->place.bucket, name) != 0 || s->place.revision > bucket.last_revision;
+    if (s->is_whole)
+        s->place.revision = 0;
+    memcpy(s->place.bucket, name, sizeof(name));
+    s->revision = s->place.revision;
+    /* One that nothing was ever in has nothing to wait for. */
+    if (bucket.last_revision == 0)
+        s->is_whole = false;
+    return c->driver->watch(s->link, kind->bucket, s->place.revision, err);
+}
+
+static enum cluster_fault follow(struct cluster_tail *tail, size_t server, struct err *err)
+{
+    struct cluster *c = tail->cluster;
+    struct tail_session s = {.cluster = c, .tail = tail, .began_ns = clock_monotonic_ns()};
+    enum cluster_fault fault = c->driver->open(&c->access, c->servers[server], &s.link, err);
+
+    if (fault != CLUSTER_OK)
+        return fault;
+    (void)pthread_mutex_lock(&c->lock);
+    tail->server = server;
+    (void)pthread_mutex_unlock(&c->lock);
+    fault = cluster_is_stopping(c) ? CLUSTER_OK : begin(&s, err);
+    if (fault == CLUSTER_OK)
+        fault = stay(&s, err);
+    staged_finish(&s.staged);
+    c->driver->close(s.link);
+    return fault;
+}
+
+static void *run(void *arg)
+{
+    struct cluster_tail *tail = arg;
+    struct cluster *c = tail->cluster;
+    struct cluster_pause pause = {0};
+    size_t at = 0, gone = 0;
+
+    while (!cluster_is_stopping(c)) {
+        uint64_t confirmed_ns = tail->confirmed_ns;
+        struct err err = {0};
+        enum cluster_fault fault = follow(tail, at, &err);
+
+        at = (at + 1) % c->n_servers;
+        if (tail->confirmed_ns != confirmed_ns) {
+            pause.wait_ms = 0;
+            gone = 0;
+        }
+        if (cluster_is_stopping(c))
+            break;
+        /* What a server says counts for more than that another is not there. */
+        if (fault == CLUSTER_UNREACHABLE && ++gone < c->n_servers)
+            continue;
+        gone = 0;
+        set_fault(tail, fault, &err);
+        cluster_wait(c, &pause);
+    }
+    return NULL;
+}
+
+/* What was known when the daemon ended is as old as that is. */
+static int begin_from(struct cluster_tail *tail, struct err *err)
+{
+    uint64_t now_ns = clock_realtime_ns(), up_ns = clock_monotonic_ns(), age_ns;
+    struct change_place place = {0};
+    int r = tail->kind->look(tail->cluster, &place, err);
+
+    if (r < 0)
+        return r;
+    age_ns = now_ns > place.noted_ns ? now_ns - place.noted_ns : 0;
+    tail->is_replica = place.bucket[0] != '\0';
+    tail->revision = place.revision;
+    tail->confirmed_ns = tail->is_replica && age_ns < up_ns ? up_ns - age_ns : 0;
+    return 0;
+}
+
+int tail_start(struct cluster *c, struct cluster_tail *tail, const struct tail_kind *kind,
+               struct err *err)
+{
+    int r;
+
+    tail->kind = kind;
+    tail->cluster = c;
+    r = begin_from(tail, err);
+    if (r < 0)
+        return r;
+    r = pthread_create(&tail->thread, NULL, run, tail);
+    if (r != 0)
+        return err_set_errno(err, r, "cannot start a thread");
+    tail->has_thread = true;
+    return 0;
+}
+
+void tail_join(struct cluster_tail *tail)
+{
+    if (tail->has_thread)
+        (void)pthread_join(tail->thread, NULL);
+    tail->has_thread = false;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Following a bucket: a thread of its own, with a connection of its own, that gives everything
+ * of it to whoever keeps rows of it, in the order of revisions, and knows how late they are.
+ */
+#ifndef SKILLVM_API_DAEMON_CLUSTER_CLUSTER_TAIL_H
+#define SKILLVM_API_DAEMON_CLUSTER_CLUSTER_TAIL_H
+
+#include "api/daemon/cluster/driver.h"
+#include "api/daemon/cluster/node_entry.h"
+#include "api/daemon/cluster/staged.h"
+
+#include <pthread.h>
+
+struct cluster;
+struct tail_session;
+
+/* What is different between buckets that are followed. */
+struct tail_kind {
+    const char *bucket;
+    const char *what; /* for logs: "changes" */
+    size_t batch;     /* so many are made rows at once; 0: all that is there */
+    /* Which bucket this is, as rows note it. */
+    enum cluster_fault (*identify)(struct tail_session *s, char ret[CHANGE_MARK_SIZE],
+                                   struct err *err);
+    /* How far the rows of this node are. 0 or -errno. */
+    int (*look)(struct cluster *c, struct change_place *ret, struct err *err);
+    /* Whether what came can be taken: it is staged then. */
+    enum cluster_fault (*check)(struct tail_session *s, const struct cluster_entry *entry,
+                                struct err *err);
+    /* Makes rows of all that is staged, and notes the place. */
+    enum cluster_fault (*apply)(struct tail_session *s, const struct change_place *place,
+                                struct err *err);
+    /* It is still all there is; about every 10 s. */
+    enum cluster_fault (*note)(struct tail_session *s, struct err *err);
+    /* What else is to be done while all is there; about every second. May be NULL. */
+    void (*tick)(struct tail_session *s);
+};
+
+/* A bucket as it is followed. Zeroed at first. */
+struct cluster_tail {
+    const struct tail_kind *kind;
+    struct cluster *cluster;
+    pthread_t thread;
+    bool has_thread;
+    /* Under the lock of the cluster. */
+    bool is_replica;          /* it followed a bucket, in this process or before */
+    bool is_good;             /* nothing is wrong, and it has had everything once */
+    enum cluster_fault fault; /* else; CLUSTER_OK: at the beginning */
+    char message[ERR_MESSAGE_MAX];
+    uint64_t confirmed_ns;               /* monotonic, as of when it had everything; 0: never */
+    uint64_t revision;                   /* up to which there are rows here */
+    size_t server;                       /* that was good last */
+    uint64_t refused[NODE_REFUSALS + 1]; /* the last: TAIL_CONFLICTS */
+    char last_refused[CLUSTER_KEY_SIZE + 32];
+};
+#define TAIL_CONFLICTS NODE_REFUSALS
+
+/* Everything over one connection. */
+struct tail_session {
+    struct cluster *cluster;
+    struct cluster_tail *tail;
+    struct cluster_link *link;
+    struct change_place place; /* as it was noted last */
+    struct staged staged;
+    bool is_whole;     /* everything comes */
+    uint64_t revision; /* of what came last */
+    uint64_t began_ns, look_ns, note_ns;
+};
+
+/* Begins to follow from where the rows are. Under the lock of the cluster. 0 or -errno. */
+int tail_start(struct cluster *c, struct cluster_tail *tail, const struct tail_kind *kind,
+               struct err *err);
+/* Once the cluster was stopped. */
+void tail_join(struct cluster_tail *tail);
+/* Counts what was left out, and why: a node_refusal, or TAIL_CONFLICTS. */
+void tail_refuse(struct cluster_tail *tail, const char *key, unsigned why, unsigned n);
+/*
+ * Waits until there are rows up to a revision, or for 5 s. False where that is too long.
+ */
+bool tail_wait(struct cluster_tail *tail, uint64_t revision);
+
+#endif

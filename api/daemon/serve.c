@@ -9,6 +9,7 @@
 #include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/retention.h"
 #include "api/daemon/lifecycle.h"
+#include "api/daemon/registry/registry_records.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/store/data_folder.h"
 #include "api/daemon/terms/limits.h"
@@ -137,6 +138,7 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
                 .metrics = d->metrics,
                 .store = d->store,
                 .retention = d->retention,
+                .ledger = d->ledger,
                 .egress = {.fixed_names = config->network.allow_private,
                            .servers = config->network.dns,
                            .connections_max = config->network.connections,
@@ -180,6 +182,17 @@ static int start_cluster(struct daemon *d, const struct config *config, struct e
         return 0;
     tell_facts(d, config, &facts);
     return cluster_create(&cluster, &d->cluster, err);
+}
+
+/* Before the workers, who tell what they end. */
+static int make_ledger(struct daemon *d, struct err *err)
+{
+    const struct ledger_env env = {.registry = d->registry,
+                                   .store = d->store,
+                                   .objects = d->objects,
+                                   .cluster = d->cluster};
+
+    return d->cluster ? ledger_create(&env, &d->ledger, err) : 0;
 }
 
 /* With the largest that a skill or its packages can be, and what a tar has around them. */
@@ -340,10 +353,20 @@ static int open_jail(struct daemon *d, const struct config *config, const struct
     return jail_open(&jail, &d->jail, err);
 }
 
+/* What others tell of executions; on its own a daemon has nobody to follow. */
+static int start_ledger(struct daemon *d, struct err *err)
+{
+    return d->ledger ? ledger_start(d->ledger, d->engine, err)
+                     : registry_records_forget(d->registry, err);
+}
+
 static int serve_all(struct daemon *d, const struct serve *serve, struct err *err)
 {
     int r = start_changes(d, serve->config, err);
 
+    if (r < 0)
+        return r;
+    r = start_ledger(d, err);
     return r < 0 ? r : serve_requests(d, serve, err);
 }
 
@@ -371,7 +394,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = registry_open(db_path, &d->registry, err);
     if (r < 0)
         return r;
-    r = recover_executions(d->registry, err);
+    r = recover_executions(d->registry, *config->cluster.servers != '\0', err);
     if (r < 0)
         return r;
     r = open_store(d, folder, err);
@@ -421,6 +444,9 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     if (r < 0)
         return r;
     objects_join(d->objects, d->cluster);
+    r = make_ledger(d, err);
+    if (r < 0)
+        return r;
     r = start_engine(d, config, err);
     if (r < 0)
         return r;
@@ -462,6 +488,7 @@ int serve_run(const struct serve *serve, struct err *err)
     cluster_destroy(d.cluster);
     changes_destroy(d.changes);
     engine_destroy(d.engine);
+    ledger_destroy(d.ledger);
     retention_destroy(d.retention);
     prober_destroy(d.prober);
     /* It asks whether memory is short. */

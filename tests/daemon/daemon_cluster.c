@@ -116,7 +116,7 @@ static void push_sure(const struct harness *h)
     assert_int_equal(status, 201);
 }
 
-/* Without a majority a node is cut off, says so, and goes on with its own. */
+/* Without a majority a node is cut off, says so, and takes nothing that it could lose. */
 static void without_a_majority_a_node_is_cut_off(void **state)
 {
     struct nats_world w = {0};
@@ -136,7 +136,8 @@ static void without_a_majority_a_node_is_cut_off(void **state)
     harness_wait_metrics(&a, "\nskillvm_cluster_joined 0\n", true);
     expect_unavailable(&a);
     assert_int_equal(harness_push(&a, "more", "1.0", "print(1)"), 503);
-    expect(harness_run(&a, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+    expect(harness_run(&a, "{\"skill\":\"demo\"}"), 503, "cluster_unavailable");
+    expect(harness_get(&a, "/v1/skills/demo/1.0"), 200, "main.py");
     nats_kill(&w, 2);
     nats_wait_node(&a, "\"state\":\"cut_off\",\"reason\":\"unreachable\"");
     for (size_t i = 0; i < 3; i++)

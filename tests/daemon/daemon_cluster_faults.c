@@ -61,7 +61,12 @@ static const char users[] =
     "      \"$JS.API.STREAM.PURGE.OBJ_skillvm_objects\",\n"
     "      \"$JS.API.CONSUMER.*.OBJ_skillvm_objects\",\n"
     "      \"$JS.API.CONSUMER.*.OBJ_skillvm_objects.>\",\n"
-    "      \"$JS.FC.OBJ_skillvm_objects.>\", \"$O.skillvm_objects.>\" ],\n"
+    "      \"$JS.FC.OBJ_skillvm_objects.>\", \"$O.skillvm_objects.>\",\n"
+    "      \"$JS.API.STREAM.INFO.KV_skillvm_executions\",\n"
+    "      \"$JS.API.STREAM.MSG.GET.KV_skillvm_executions\",\n"
+    "      \"$JS.API.CONSUMER.*.KV_skillvm_executions\",\n"
+    "      \"$JS.API.CONSUMER.*.KV_skillvm_executions.>\",\n"
+    "      \"$JS.FC.KV_skillvm_executions.>\", \"$KV.skillvm_executions.>\" ],\n"
     "    subscribe: [ \"_INBOX.>\" ] } },\n"
     "  { user: nobody, password: secret, permissions: {\n"
     "    publish: [ \"$JS.API.INFO\" ], subscribe: [ \"_INBOX.>\" ] } }\n"
@@ -95,6 +100,7 @@ static void credentials_are_taken_or_not(void **state)
     /* Skills of others, and its own. */
     expect(harness_get(&h, "/v1/skills/theirs/1.0"), 200, "main.py");
     assert_int_equal(harness_push(&h, "own", "1.0", "print(2)"), 201);
+    expect(harness_run(&h, "{\"skill\":\"own\"}"), 200, "\"status\":\"success\"");
     /* Nobody is shown a password. */
     struct answer a = harness_get(&h, "/v1/admin/cluster");
     assert_null(strstr(a.body, "secret"));

@@ -44,7 +44,7 @@ static void without_servers_keys_end(void **state)
            "\"error\":\"cluster_unavailable\"");
     nats_wait_node(&a, NODE_CUT_OFF("unreachable"));
     snprintf(path, sizeof(path), "/v1/admin/keys/%s", id);
-    expect(nodes_admin(&a, "DELETE", path, ""), 503, "nothing is changed while");
+    expect(nodes_admin(&a, "DELETE", path, ""), 503, "changed while this node");
     expect(harness_get(&a, TENANTS "/late"), 404, "");
     nodes_wait_key(&a, key, 503);
     nodes_wait(&a, "/ready", 503, "no server can be reached");

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What other nodes wrote of tenants, keys, skills and objects, under the key that stands in the
- * first line. What must hold: what is taken is of its key, and is written and read again as
- * the same.
+ * What other nodes wrote of tenants, keys, skills, executions and objects, under the key that
+ * stands in the first line. What must hold: what is taken is of its key, and is written and
+ * read again as the same.
  */
 #include "api/daemon/cluster/change_entry.h"
 #include "api/daemon/cluster/object_meta.h"
+#include "api/daemon/cluster/record_entry.h"
 #include "tests/fuzz/keyed_text.h"
 
 #include <stdlib.h>
@@ -56,10 +57,33 @@ static void check_object(const char *key, const char *text, size_t len)
     buf_finish(&written);
 }
 
+static void check_record(const char *key, const char *text, size_t len)
+{
+    static struct record record, again;
+    enum node_refusal why;
+    struct buf written, twice;
+
+    if (record_entry_parse(key, text, len, &record, &why) < 0) {
+        check(why < NODE_REFUSALS);
+        return;
+    }
+    check(strcmp(record.id, key) == 0);
+    if (record_entry_write(&record, &written) < 0)
+        return;
+    check(record_entry_parse(key, buf_cstr(&written), written.len, &again, &why) == 0);
+    check(strcmp(again.tenant, record.tenant) == 0 && again.accepted_ns == record.accepted_ns &&
+          strcmp(again.status, record.status) == 0 && !again.result == !record.result);
+    check(record_entry_write(&again, &twice) == 0 && written.len == twice.len &&
+          memcmp(written.data, twice.data, twice.len) == 0);
+    buf_finish(&twice);
+    buf_finish(&written);
+}
+
 static void check_all(const char *key, const char *text, size_t len)
 {
     check_change(key, text, len);
     check_object(key, text, len);
+    check_record(key, text, len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

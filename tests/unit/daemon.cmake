@@ -19,6 +19,7 @@ if(TARGET apidaemon)
         migration
         quota
         rate
+        records
         registry
         request
         result
@@ -57,6 +58,7 @@ if(TARGET apidaemon)
     skillvm_unit(daemon_change_entry apicluster)
     skillvm_unit(daemon_node_entry apicluster)
     skillvm_unit(daemon_object_meta apicluster)
+    skillvm_unit(daemon_record_entry apicluster)
     skillvm_unit(daemon_cluster_state apicluster Threads::Threads)
     skillvm_unit(daemon_checksum apimachine)
     skillvm_unit(daemon_images apimachine)

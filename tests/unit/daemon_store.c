@@ -133,7 +133,7 @@ static void lost_executions_are_ended(void **state)
     registry = open_registry(*state);
     assert_int_equal(accept_row(registry, ID_1, "x", DIGEST_A, 7, NULL), 0);
     assert_int_equal(accept_row(registry, ID_2, "y", "", 7, NULL), 0);
-    assert_int_equal(recover_executions(registry, NULL), 0);
+    assert_int_equal(recover_executions(registry, false, NULL), 0);
     assert_int_equal(registry_execution_unfinished(registry, &row, NULL), -ENOENT);
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_1, &row, NULL), 0);
     assert_string_equal(row.status, "failed");
@@ -161,11 +161,11 @@ static void recovery_survives_a_full_disk(void **state)
     none.rlim_cur = 1;
     assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-    assert_int_equal(recover_executions(registry, NULL), 0);
+    assert_int_equal(recover_executions(registry, false, NULL), 0);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(registry_execution_unfinished(registry, &row, NULL), 0);
     registry_execution_finish(&row);
-    assert_int_equal(recover_executions(registry, NULL), 0);
+    assert_int_equal(recover_executions(registry, false, NULL), 0);
     assert_int_equal(registry_execution_unfinished(registry, &row, NULL), -ENOENT);
     registry_close(registry);
     data_folder_close(&folder);

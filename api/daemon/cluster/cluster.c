@@ -151,6 +151,9 @@ void cluster_destroy(struct cluster *c)
     cluster_stop(c);
     (void)pthread_join(c->thread, NULL);
     tail_join(&c->follow.tail);
+    tail_join(&c->records);
+    while (c->links.n > 0)
+        c->driver->close(c->links.idle[--c->links.n]);
     destroy(c);
 }
 
@@ -161,20 +164,22 @@ bool cluster_is_confirmed(const struct cluster *c)
 }
 
 /* Of a node that is joined otherwise. */
-static void look_at_changes(const struct cluster_tail *f, struct cluster_status *ret)
+static void look_at_tail(const struct cluster_tail *f, struct cluster_status *ret)
 {
-    static const struct err late = {.message = "changes of tenants and keys do not arrive"};
     uint64_t age_ns = clock_monotonic_ns() - f->confirmed_ns;
+    struct err late = {0};
 
-    if (f->is_good && age_ns < CLUSTER_LEASE_MS * NS_PER_MS)
+    if (!f->has_thread || (f->is_good && age_ns < CLUSTER_LEASE_MS * NS_PER_MS))
         return;
     ret->state = f->is_good || f->fault != CLUSTER_OK ? CLUSTER_CUT_OFF : CLUSTER_CONNECTING;
     if (ret->state == CLUSTER_CONNECTING)
         return;
     ret->reason = cluster_fault_names[f->is_good ? CLUSTER_NO_QUORUM : f->fault];
     (void)snprintf(ret->message, sizeof(ret->message), "%s", f->message);
-    if (f->is_good)
-        cluster_explain(CLUSTER_NO_QUORUM, &late, ret->message);
+    if (!f->is_good)
+        return;
+    (void)err_set(&late, EIO, "%s of others do not arrive", f->kind->what);
+    cluster_explain(CLUSTER_NO_QUORUM, &late, ret->message);
 }
 
 void cluster_state_now(const struct cluster *c, struct cluster_status *ret)
@@ -189,8 +194,10 @@ void cluster_state_now(const struct cluster *c, struct cluster_status *ret)
         cluster_explain(CLUSTER_NO_QUORUM, &late, ret->message);
     } else if (c->state == CLUSTER_CUT_OFF) {
         ret->reason = cluster_fault_names[c->fault];
-    } else if (c->state == CLUSTER_JOINED && c->follow.tail.has_thread) {
-        look_at_changes(&c->follow.tail, ret);
+    } else if (c->state == CLUSTER_JOINED) {
+        look_at_tail(&c->follow.tail, ret);
+        if (ret->state == CLUSTER_JOINED)
+            look_at_tail(&c->records, ret);
     }
 }
 
@@ -213,7 +220,9 @@ void cluster_measure(struct cluster *c, struct cluster_measure *ret)
     ret->is_joined = now.state == CLUSTER_JOINED;
     ret->nodes = (unsigned)c->nodes.n;
     ret->revision = c->follow.tail.revision;
+    ret->records_revision = c->records.revision;
     ret->takes_keys = cluster_keys_good(&c->follow);
     for (int i = 0; i < NODE_REFUSALS; i++)
-        ret->refused[i] = c->nodes.refused[i] + c->follow.tail.refused[i];
+        ret->refused[i] =
+            c->nodes.refused[i] + c->follow.tail.refused[i] + c->records.refused[i];
 }

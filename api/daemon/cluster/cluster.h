@@ -16,6 +16,7 @@
 
 #include "api/daemon/cluster/driver.h"
 #include "api/daemon/cluster/node_entry.h"
+#include "api/daemon/cluster/record_entry.h"
 #include "api/daemon/cluster/staged.h"
 
 #include <stdbool.h>
@@ -24,6 +25,7 @@
 #define CLUSTER_BUCKET         "skillvm_nodes"
 #define CLUSTER_CHANGES        "skillvm_registry"
 #define CLUSTER_OBJECTS        "skillvm_objects"
+#define CLUSTER_RECORDS        "skillvm_executions"
 #define CLUSTER_RENEW_MS       3000u  /* between two renewals of an entry */
 #define CLUSTER_LEASE_MS       9000u  /* without a renewal a node is cut off, for itself too */
 #define CLUSTER_TTL_MS         15000u /* and then its entry goes */
@@ -137,6 +139,60 @@ typedef int cluster_named_fn(void *ctx, const char *digest, bool *ret_named, str
  */
 int cluster_objects_sweep(struct cluster *cluster, uint64_t min_age_ns, cluster_named_fn *named,
                           void *ctx, unsigned *ret_n, struct err *err);
+/* Where executions of others become rows. One thread calls. */
+struct cluster_ledger {
+    void *ctx;
+    int (*look)(void *ctx, struct change_place *ret, struct err *err);
+    /*
+     * Makes rows of all records of others, and notes the place, or does nothing. What can be no
+     * row is left out and counted. 0 or -EIO.
+     */
+    int (*apply)(void *ctx, const struct staged *records, const struct change_place *place,
+                 unsigned *ret_conflicts, struct err *err);
+    /* Somebody wants an execution of this process to end, or says that it has. */
+    void (*stop)(void *ctx, const struct record *record);
+    /* Called about every second while all that there is is here. */
+    void (*tick)(void *ctx);
+};
+/*
+ * From now on the records of executions are followed; the ledger stays until cluster_destroy.
+ * 0 or -errno.
+ */
+int cluster_follow_records(struct cluster *cluster, const struct cluster_ledger *ledger,
+                           struct err *err);
+/* Writes into a record that it is of this process, as it knows the cluster now. */
+void cluster_sign_record(struct cluster *cluster, struct record *record);
+/*
+ * Writes the record of an execution that is accepted, replicated on return. 0; -EEXIST where
+ * there is one of its id, which is here then; -EAGAIN while the node is not joined, or where
+ * the servers do not take it; -ETIMEDOUT where they may have taken it.
+ */
+int cluster_record_accept(struct cluster *cluster, const struct record *record,
+                          struct err *err);
+
+/* A record and the text that it lies in. */
+struct record_copy {
+    struct record record;
+    char *text; /* owned */
+};
+void record_copy_finish(struct record_copy *copy);
+/*
+ * Writes how an execution ended. 0; -EEXIST where the servers have another end of it, with
+ * that; -EAGAIN as above, also where it is not known whether it was taken.
+ */
+int cluster_record_end(struct cluster *cluster, const struct record *record,
+                       struct record_copy *ret_theirs, struct err *err);
+/*
+ * Says that somebody wants an execution of another process to end. 0; -ENOENT where it has
+ * ended; -EAGAIN.
+ */
+int cluster_record_cancel(struct cluster *cluster, const char *id, struct err *err);
+/* Whether a process has no entry among the nodes any more. 0 or -EAGAIN. */
+int cluster_process_is_gone(struct cluster *cluster, const char *node, const char *instance,
+                            bool *ret, struct err *err);
+/* Waits until rows may have changed, or for a moment. False where the daemon stops. */
+bool cluster_records_wait(struct cluster *cluster, uint64_t deadline_ns);
+
 /* Whether what is known of keys is new enough to go by. NULL is fine, and yes. */
 bool cluster_takes_keys(struct cluster *cluster);
 /* Who waits for servers stops waiting. NULL is fine. */
@@ -165,7 +221,8 @@ struct cluster_measure {
     bool is_joined;
     unsigned nodes;
     uint64_t refused[NODE_REFUSALS];
-    uint64_t revision; /* up to which changes are made here */
+    uint64_t revision;         /* up to which changes are made here */
+    uint64_t records_revision; /* the same of executions */
     bool takes_keys;
 };
 /* NULL is fine, and all zero. */

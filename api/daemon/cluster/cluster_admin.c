@@ -11,7 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define BUCKET_BYTES (64ull * 1024 * 1024)
+#define BUCKET_BYTES  (64ull * 1024 * 1024)
+#define RECORDS_BYTES (256ull * 1024 * 1024)
 
 int cluster_result(enum cluster_fault fault, const struct err *why, struct err *err)
 {
@@ -84,8 +85,13 @@ static int make_all(struct cluster *c, struct cluster_link *link, bool *ret_made
                                            .replicas = c->replicas,
                                            .max_bytes = BUCKET_BYTES,
                                            .max_value_bytes = CHANGE_ENTRY_BYTES_MAX};
+    const struct cluster_bucket records = {.name = CLUSTER_RECORDS,
+                                           .replicas = c->replicas,
+                                           .max_bytes = RECORDS_BYTES,
+                                           .max_value_bytes = RECORD_ENTRY_BYTES_MAX,
+                                           .drops_old = true};
     const struct cluster_bucket objects = {.name = CLUSTER_OBJECTS, .replicas = c->replicas};
-    const struct cluster_bucket *all[] = {&nodes, &objects, &changes};
+    const struct cluster_bucket *all[] = {&nodes, &objects, &records, &changes};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < sizeof(all) / sizeof(all[0]); i++)

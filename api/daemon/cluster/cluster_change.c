@@ -121,8 +121,8 @@ int cluster_check_joined(struct cluster *c, struct err *err)
         return 0;
     return err_set(
         err, EAGAIN,
-        "nothing is changed while this node is not joined to its cluster, and nothing "
-        "read from its servers: %.340s",
+        "nothing is accepted or changed while this node is not joined to its cluster, and "
+        "nothing read from its servers: %.320s",
         status.state == CLUSTER_CONNECTING ? "it is connecting" : status.message);
 }
 

@@ -21,6 +21,13 @@ struct cluster_follow {
     struct cluster_tail tail;
 };
 
+/* Connections that are open and that nobody uses. */
+#define CLUSTER_LINKS 8u
+struct cluster_links {
+    struct cluster_link *idle[CLUSTER_LINKS];
+    size_t n;
+};
+
 /* Between tries: longer each time. Zeroed at the beginning and after a success. */
 struct cluster_pause {
     uint64_t wait_ms;
@@ -61,6 +68,10 @@ struct cluster {
     char left[CLUSTER_LEFT_MAX][OBJECT_WORD_SIZE];
     unsigned n_left;
     struct cluster_follow follow;
+    struct cluster_ledger ledger; /* where executions are noted; apply NULL: nowhere */
+    struct cluster_tail records;
+    uint64_t distrust_ns; /* the thread's that follows them */
+    struct cluster_links links;
 };
 
 /*
@@ -92,6 +103,13 @@ int cluster_result(enum cluster_fault fault, const struct err *why, struct err *
 /* Connects to the first server that can be reached, from one of them on. 0, or -EAGAIN. */
 int cluster_connect(struct cluster *c, size_t first, struct cluster_link **ret,
                     struct err *err);
+/*
+ * A connection that is open, or a new one; *ret_used is false for that. 0, or -EAGAIN. It is
+ * given back, and closed where something went wrong on it.
+ */
+int cluster_link_take(struct cluster *c, struct cluster_link **ret, bool *ret_used,
+                      struct err *err);
+void cluster_link_give(struct cluster *c, struct cluster_link *link, bool is_good);
 /* The same for the bucket of objects. */
 enum cluster_fault cluster_tell_objects(struct cluster *c, struct cluster_link *link,
                                         enum cluster_fault fault, struct err *err);

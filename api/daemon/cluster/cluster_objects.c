@@ -236,17 +236,24 @@ int cluster_object_put(struct cluster *c, const char *digest, int fd, uint64_t s
                        struct err *err)
 {
     struct transfer t = {.cluster = c, .digest = digest, .fd = fd};
-    enum cluster_fault fault;
+    enum cluster_fault fault = CLUSTER_UNREACHABLE;
     struct err why = {0};
-    int r = begin(&t, err);
+    bool is_used = true;
+    int r = cluster_check_joined(c, err);
 
-    if (r < 0)
-        return r;
-    cluster_remove_left(c, t.link);
-    fault = put(&t, size, &why);
-    fault = cluster_tell_objects(c, t.link, fault, &why);
-    c->driver->close(t.link);
-    return cluster_result(fault, &why, err);
+    object_meta_key(t.digest, t.key);
+    /* One that was open may have died. */
+    while (r == 0 && fault == CLUSTER_UNREACHABLE && is_used) {
+        r = cluster_link_take(c, &t.link, &is_used, err);
+        if (r < 0)
+            return r;
+        cluster_remove_left(c, t.link);
+        why = (struct err){0};
+        fault = put(&t, size, &why);
+        fault = cluster_tell_objects(c, t.link, fault, &why);
+        cluster_link_give(c, t.link, fault == CLUSTER_OK);
+    }
+    return r < 0 ? r : cluster_result(fault, &why, err);
 }
 
 int cluster_objects_look(struct cluster *c, struct cluster_object *objects, size_t n,

@@ -32,19 +32,31 @@ static void write_refused(struct json_writer *w, const uint64_t *refused, const 
     json_write_close(w, '}');
 }
 
-/* How this node follows the changes of tenants and keys. */
+/* How this node follows a bucket. */
+static void write_tail(struct json_writer *w, const struct cluster_tail *tail)
+{
+    json_write_bool(w, "followed", tail->is_good);
+    json_write_number(w, "revision", tail->revision);
+    json_write_number(w, "conflicts", tail->refused[TAIL_CONFLICTS]);
+    write_refused(w, tail->refused, tail->last_refused);
+}
+
 static void write_changes(struct json_writer *w, const struct cluster_follow *f)
 {
     uint64_t age_ns = clock_monotonic_ns() - f->tail.confirmed_ns;
 
     json_write_open(w, "changes", '{');
-    json_write_bool(w, "followed", f->tail.is_good);
-    json_write_number(w, "revision", f->tail.revision);
     json_write_bool(w, "takes_keys", cluster_keys_good(f));
     if (f->tail.is_replica)
         json_write_number(w, "confirmed_ms_ago", age_ns / NS_PER_MS);
-    json_write_number(w, "conflicts", f->tail.refused[TAIL_CONFLICTS]);
-    write_refused(w, f->tail.refused, f->tail.last_refused);
+    write_tail(w, &f->tail);
+    json_write_close(w, '}');
+}
+
+static void write_records(struct json_writer *w, const struct cluster_tail *tail)
+{
+    json_write_open(w, "executions", '{');
+    write_tail(w, tail);
     json_write_close(w, '}');
 }
 
@@ -70,5 +82,7 @@ void cluster_write(struct cluster *c, struct json_writer *w)
     write_refused(w, c->nodes.refused, c->nodes.last_refused);
     if (c->follow.tail.has_thread)
         write_changes(w, &c->follow);
+    if (c->records.has_thread)
+        write_records(w, &c->records);
     json_write_close(w, '}');
 }

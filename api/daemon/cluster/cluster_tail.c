@@ -75,12 +75,14 @@ static enum cluster_fault commit(struct tail_session *s, struct err *err)
 {
     struct cluster *c = s->cluster;
     struct change_place place = s->place;
-    enum cluster_fault fault;
+    enum cluster_fault fault = CLUSTER_OK;
 
     place.revision = s->revision;
     place.noted_ns = clock_realtime_ns();
     staged_sort(&s->staged);
-    fault = s->tail->kind->apply(s, &place, err);
+    /* A place by itself is noted now and then. */
+    if (s->staged.n > 0 || s->is_whole)
+        fault = s->tail->kind->apply(s, &place, err);
     staged_finish(&s->staged);
     if (fault != CLUSTER_OK)
         return fault;

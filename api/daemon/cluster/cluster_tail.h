@@ -63,8 +63,9 @@ struct tail_session {
     struct cluster_link *link;
     struct change_place place; /* as it was noted last */
     struct staged staged;
-    bool is_whole;     /* everything comes */
-    uint64_t revision; /* of what came last */
+    bool is_whole;           /* everything comes */
+    uint64_t revision;       /* of what came last */
+    uint64_t noted_revision; /* whoever notes only what is new may keep it here */
     uint64_t began_ns, look_ns, note_ns;
 };
 

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /* Both sides have the same, or the module is of another version. */
-#define CLUSTER_DRIVER_VERSION 3u
+#define CLUSTER_DRIVER_VERSION 4u
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
@@ -68,6 +68,8 @@ struct cluster_bucket {
     uint64_t ttl_ms; /* after which an entry that nobody renews goes; 0: never */
     uint64_t max_bytes;
     uint32_t max_value_bytes;
+    bool drops_old;         /* a full one takes what is new, and drops what is old */
+    uint64_t created_ns;    /* realtime; not of one that is to be made */
     uint64_t last_revision; /* of whatever was written last; not of one that is to be made */
 };
 

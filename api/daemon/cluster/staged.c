@@ -40,7 +40,7 @@ int staged_add(struct staged *staged, const char *key, uint64_t revision, const 
 {
     struct staged_entry *e;
 
-    if (len > CHANGE_ENTRY_BYTES_MAX || staged->bytes + len + sizeof(*e) > STAGED_BYTES_MAX)
+    if (len > UINT32_MAX || staged->bytes + len + sizeof(*e) > STAGED_BYTES_MAX)
         return -E2BIG;
     if (grow(staged) < 0)
         return -ENOMEM;

@@ -27,7 +27,7 @@ struct staged {
 };
 
 void staged_finish(struct staged *staged);
-/* 0, -ENOMEM, or -E2BIG where there is too much. */
+/* 0, -ENOMEM, or -E2BIG where there is too much in all. */
 int staged_add(struct staged *staged, const char *key, uint64_t revision, const char *data,
                size_t len, bool is_removed);
 /* All are there: by key, of each the last. */

@@ -2,6 +2,7 @@
 #include "api/daemon/engine/engine.h"
 
 #include "api/daemon/engine/fair_queue.h"
+#include "api/daemon/engine/ledger.h"
 #include "api/daemon/engine/sessions_taken.h"
 #include "base/clock.h"
 #include "base/cond.h"
@@ -322,6 +323,8 @@ static int accept_execution(struct engine *engine, struct execution *e, struct e
                                              .accepted_ns = e->accepted_ns,
                                              .idempotency_key = e->idempotency_key,
                                              .request_digest = e->request_digest};
+    if (engine->config.env.ledger)
+        return ledger_accept(engine->config.env.ledger, e->tenant, &acceptance, err);
     return registry_execution_accept(engine->config.env.registry, e->tenant, &acceptance, err);
 }
 

@@ -2,6 +2,7 @@
 #include "api/daemon/engine/execution_run.h"
 
 #include "api/daemon/engine/choices.h"
+#include "api/daemon/engine/ledger.h"
 #include "api/daemon/engine/left.h"
 #include "api/daemon/engine/network.h"
 #include "api/daemon/engine/result.h"
@@ -389,7 +390,8 @@ static int store_result(struct execution_run *run, const struct result *result,
                                       .result = (const char *)json->data,
                                       .result_len = json->len,
                                       .finished_ns = clock_realtime_ns(),
-                                      .cpu_ms = (result->host_cpu_us + 999) / 1000};
+                                      .cpu_ms = (result->host_cpu_us + 999) / 1000,
+                                      .is_shared = run->env->ledger != NULL};
     if (has_files(run)) {
         ending.artifact_digest = run->files.digest;
         ending.artifact_bytes = run->files.bytes;
@@ -486,6 +488,20 @@ static int store_all(struct execution_run *run, struct buf *json, struct err *er
     return r;
 }
 
+/* Where the cluster says otherwise, as of a node that was taken for lost, that is the result.
+ */
+static void tell(const struct execution_run *run, struct buf *json)
+{
+    struct buf theirs = buf_init(SIZE_MAX / 2);
+
+    if (ledger_tell(run->env->ledger, run->e->id, &theirs) == -EEXIST && theirs.len > 0) {
+        buf_finish(json);
+        *json = theirs;
+    } else {
+        buf_finish(&theirs);
+    }
+}
+
 /* Writes the result to the registry and ends the execution with it. */
 static void publish(struct execution_run *run)
 {
@@ -503,6 +519,8 @@ static void publish(struct execution_run *run)
     else if (run->result.status == RESULT_FAILED)
         network_explain(e);
     r = store_all(run, &json, &err);
+    if (r == 0 && run->env->ledger)
+        tell(run, &json);
     metrics_count_execution(run->env->metrics, e->tenant, result);
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->skill_name,
              result_status_name(result->status), (double)result->duration_ns / 1e6);

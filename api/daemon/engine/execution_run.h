@@ -23,6 +23,7 @@ struct execution_env {
     struct metrics *metrics;
     struct store *store;
     struct retention *retention;
+    struct ledger *ledger; /* NULL: it is on its own */
     struct egress_settings egress;
     enum tenant_reuse reuse; /* what a tenant without a narrower one may */
     bool scope_tenant;       /* no two tenants begin from one snapshot */

@@ -54,6 +54,7 @@ struct metrics_gauges {
     struct snapshots_measure snapshot;
     struct pool_measure machines;
     struct cluster_measure cluster; /* all zero without one */
+    uint64_t untold;                /* executions that the cluster does not know the end of */
     struct metrics_tenant_gauge tenants[METRICS_TENANTS];
     size_t n_tenants;
     uint64_t sessions; /* that are kept */

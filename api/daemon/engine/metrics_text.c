@@ -232,7 +232,7 @@ static void put_machines(struct buf *out, const struct pool_measure *p)
                  "cause", vm_death_names, p->deaths, VM_DEATHS);
 }
 
-static void put_cluster(struct buf *out, const struct cluster_measure *c)
+static void put_cluster(struct buf *out, const struct cluster_measure *c, uint64_t untold)
 {
     const struct value values[] = {
         {"skillvm_cluster_joined", "gauge", "1 while this daemon is a node of its cluster.",
@@ -242,6 +242,11 @@ static void put_cluster(struct buf *out, const struct cluster_measure *c)
         {"skillvm_cluster_revision", "gauge",
          "Up to which revision changes of tenants and keys are made here.",
          (double)c->revision},
+        {"skillvm_cluster_executions_revision", "gauge",
+         "Up to which revision executions of others are noted here.",
+         (double)c->records_revision},
+        {"skillvm_cluster_untold", "gauge",
+         "Executions of this daemon whose end the cluster was not told yet.", (double)untold},
         {"skillvm_cluster_takes_keys", "gauge",
          "0 while it is cut off for too long to take keys.", c->takes_keys},
     };
@@ -280,7 +285,7 @@ int metrics_write(struct metrics *m, const struct metrics_gauges *gauges, struct
     put_gauges(out, gauges);
     put_snapshots(out, &gauges->snapshot);
     put_machines(out, &gauges->machines);
-    put_cluster(out, &gauges->cluster);
+    put_cluster(out, &gauges->cluster, gauges->untold);
     put_process(out, m);
     (void)pthread_mutex_lock(&m->lock);
     put_counters(out, m);

@@ -6,10 +6,13 @@
 #include "api/daemon/registry/registry.h"
 #include "base/err.h"
 
+#include <stdbool.h>
+
 /*
  * Ends the executions that were accepted by a daemon that is no more: status failed, with the
- * reason, and no files. What cannot be written now is left for the next start. 0 or -errno.
+ * reason, and no files. What cannot be written now is left for the next start. is_shared: a
+ * cluster is to be told. 0 or -errno.
  */
-int recover_executions(struct registry *registry, struct err *err);
+int recover_executions(struct registry *registry, bool is_shared, struct err *err);
 
 #endif

@@ -143,6 +143,8 @@ static int forget_executions(struct retention *r, const struct registry_spent *r
     for (size_t i = 0; result == 0 && i < n; i++) {
         if (rows[i].artifact_digest)
             result = store_release(store, rows[i].artifact_digest, err);
+        if (result == 0 && rows[i].result_digest)
+            result = store_release(store, rows[i].result_digest, err);
     }
     return result;
 }

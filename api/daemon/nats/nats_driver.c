@@ -300,6 +300,8 @@ enum cluster_fault nats_look(struct cluster_link *link, const struct nats_layout
     ret->max_bytes = info->Config->MaxBytes < 0 ? 0 : (uint64_t)info->Config->MaxBytes;
     ret->max_value_bytes =
         info->Config->MaxMsgSize < 0 ? 0 : (uint32_t)info->Config->MaxMsgSize;
+    ret->drops_old = info->Config->Discard == js_DiscardOld;
+    ret->created_ns = (uint64_t)info->Created;
     ret->last_revision = info->State.LastSeq;
     jsStreamInfo_Destroy(info);
     return CLUSTER_OK;
@@ -328,7 +330,7 @@ enum cluster_fault nats_make(struct cluster_link *link, const struct nats_layout
     if (bucket->max_bytes > 0)
         config->MaxBytes = (int64_t)bucket->max_bytes;
     config->Replicas = bucket->replicas;
-    config->Discard = js_DiscardNew;
+    config->Discard = bucket->drops_old ? js_DiscardOld : js_DiscardNew;
     config->AllowRollup = true;
     s = js_AddStream(NULL, link->stream, config, &options, &code);
     return s == NATS_OK ? CLUSTER_OK

@@ -38,6 +38,7 @@ static const struct registry_statements *const parts[REGISTRY_PARTS] = {
     [REGISTRY_RETENTION] = &registry_retention_statements,
     [REGISTRY_SESSIONS] = &registry_session_statements,
     [REGISTRY_CHANGES] = &registry_change_statements,
+    [REGISTRY_RECORDS] = &registry_record_statements,
     [REGISTRY_SKILL_PLAN] = &registry_skill_plan_statements,
 };
 

@@ -9,6 +9,7 @@
 #ifndef SKILLVM_API_DAEMON_REGISTRY_REGISTRY_H
 #define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_H
 
+#include "api/daemon/terms/fleet_words.h"
 #include "api/daemon/terms/tenant.h"
 #include "base/err.h"
 
@@ -44,7 +45,9 @@ struct registry_execution {
     const char *skill_name;
     const char *skill_version;
     const char *skill_digest;
-    char *result;                /* the result JSON; NULL also in lists */
+    char *result; /* the result JSON; NULL also in lists, and where it is an object */
+    char node[FLEET_NODE_SIZE]; /* of a cluster, which it is; "" in lists, and of this daemon */
+    char *result_digest;        /* of that object; NULL: none */
     const char *artifact_digest; /* of the archive of its files; NULL: none, or not an object */
     uint64_t artifact_bytes;
     uint64_t accepted_ns;        /* realtime */
@@ -137,6 +140,7 @@ struct registry_ending {
     uint64_t artifact_bytes;
     const struct registry_session *session; /* what it left of its session; NULL: as it was */
     uint64_t cpu_ms; /* it took: counts as used by its tenant on the day it finished */
+    bool is_shared;  /* with a cluster, which is to be told */
 };
 
 /* Stores it, and what it used, or neither; durable on return. 0 or -EIO. */
@@ -145,8 +149,8 @@ int registry_execution_end(struct registry *registry, const char *id,
 /* 0; -ENOENT also for another tenant's; -EIO. */
 int registry_execution_get(struct registry *registry, const char *tenant, const char *id,
                            struct registry_execution *ret, struct err *err);
-/* One execution of any tenant that was accepted and never ended. 0, -ENOENT when there is none,
- * or -EIO. */
+/* One execution of this daemon, of any tenant, that was accepted and never ended. 0, -ENOENT
+ * when there is none, or -EIO. */
 int registry_execution_unfinished(struct registry *registry, struct registry_execution *ret,
                                   struct err *err);
 

@@ -21,6 +21,7 @@ enum statement {
     INSERT,
     END,
     CHARGE,
+    UNTOLD,
     BY_ID,
     BY_KEY,
     UNFINISHED,
@@ -41,11 +42,16 @@ static const char *const text[N_STATEMENTS] = {
     [CHARGE] = "INSERT INTO usage(tenant_id, day, cpu_ms)"
                " SELECT tenant_id, ?2, ?3 FROM executions WHERE id = ?1"
                " ON CONFLICT(tenant_id, day) DO UPDATE SET cpu_ms = cpu_ms + ?3",
-    [BY_ID] = "SELECT " COLUMNS ", result FROM executions WHERE id = ?1 AND tenant_id = ?2",
+    [UNTOLD] = "UPDATE records SET is_told = 0, cpu_ms = ?2 WHERE id = ?1",
+    [BY_ID] = "SELECT " COLUMNS ", result,"
+              " (SELECT node FROM records WHERE id = ?1),"
+              " (SELECT result_digest FROM records WHERE id = ?1)"
+              " FROM executions WHERE id = ?1 AND tenant_id = ?2",
     [BY_KEY] = "SELECT id, request_digest FROM executions"
                " WHERE tenant_id = ?1 AND idempotency_key = ?2",
     [UNFINISHED] = "SELECT " COLUMNS ", result FROM executions"
-                   " WHERE finished_ns IS NULL LIMIT 1",
+                   " WHERE finished_ns IS NULL"
+                   " AND id NOT IN (SELECT id FROM records WHERE node <> '') LIMIT 1",
     [LIST] = "SELECT " COLUMNS " FROM executions WHERE" PAGE,
     [LIST_SKILL] = "SELECT " COLUMNS " FROM executions WHERE skill_name = ?5 AND" PAGE,
     [LIST_STATUS] = "SELECT " COLUMNS " FROM executions WHERE status = ?6 AND" PAGE,
@@ -67,6 +73,8 @@ static const struct registry_column columns[] = {
     REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_execution, artifact_digest),
     REGISTRY_COLUMN(REGISTRY_NUMBER, registry_execution, artifact_bytes),
     REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_execution, result),
+    REGISTRY_COLUMN(REGISTRY_ID, registry_execution, node),
+    REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_execution, result_digest),
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_execution, columns);
 
@@ -145,6 +153,10 @@ int registry_execution_end(struct registry *registry, const char *id,
                           REGISTRY_VALUES(registry_text(id), registry_number(day),
                                           registry_number(ending->cpu_ms)),
                           "store usage", err);
+    if (r == 0 && ending->is_shared)
+        r = registry_step(registry, REGISTRY_EXECUTIONS, UNTOLD,
+                          REGISTRY_VALUES(registry_text(id), registry_number(ending->cpu_ms)),
+                          "store a result", err);
     if (r == 0 && ending->session)
         r = registry_session_put(registry, ending->session, err);
     return registry_transaction_end(registry, r, err);

@@ -23,6 +23,7 @@ enum registry_part {
     REGISTRY_RETENTION,
     REGISTRY_SESSIONS,
     REGISTRY_CHANGES,
+    REGISTRY_RECORDS,
     REGISTRY_SKILL_PLAN,
     REGISTRY_PARTS,
 };
@@ -44,6 +45,7 @@ extern const struct registry_statements registry_tool_statements;
 extern const struct registry_statements registry_retention_statements;
 extern const struct registry_statements registry_session_statements;
 extern const struct registry_statements registry_change_statements;
+extern const struct registry_statements registry_record_statements;
 extern const struct registry_statements registry_skill_plan_statements;
 
 /* What is bound to a statement's places, in turn; a list ends with REGISTRY_NONE. */

@@ -19,11 +19,16 @@ enum statement {
     N_STATEMENTS
 };
 
+/* The object that its result is. */
+#define RESULT_OF "(SELECT result_digest FROM records WHERE records.id = executions.id)"
+
 static const char *const text[N_STATEMENTS] = {
-    [SPENT] = ("SELECT id, artifact_digest, result_bytes + artifact_bytes FROM executions"
+    [SPENT] = ("SELECT id, artifact_digest, " RESULT_OF ", result_bytes + artifact_bytes"
+               " FROM executions"
                " WHERE finished_ns IS NOT NULL AND finished_ns < ?1"
                " ORDER BY finished_ns, id LIMIT ?2"),
-    [SPENT_OF] = ("SELECT id, artifact_digest, result_bytes + artifact_bytes FROM executions"
+    [SPENT_OF] = ("SELECT id, artifact_digest, " RESULT_OF ", result_bytes + artifact_bytes"
+                  " FROM executions"
                   " WHERE tenant_id = ?3 AND finished_ns IS NOT NULL AND finished_ns < ?1"
                   " ORDER BY accepted_ns, id LIMIT ?2"),
     /* Triggers keep what tenants store: what is no skill, file or session of it is
@@ -51,6 +56,7 @@ const struct registry_statements registry_retention_statements = {text, N_STATEM
 static const struct registry_column spent_columns[] = {
     REGISTRY_COLUMN(REGISTRY_TEXT, registry_spent, id),
     REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_spent, artifact_digest),
+    REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_spent, result_digest),
     REGISTRY_COLUMN(REGISTRY_NUMBER, registry_spent, bytes),
 };
 static const struct registry_rows spent_kind = REGISTRY_ROWS(registry_spent, spent_columns);

@@ -11,6 +11,7 @@
 struct registry_spent {
     char *id;
     char *artifact_digest; /* or NULL */
+    char *result_digest;   /* of the object that its result is; or NULL */
     uint64_t bytes;        /* of its result and its files */
 };
 

@@ -213,4 +213,24 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " DELETE FROM skills WHERE tenant_id = NEW.tenant_id AND name = NEW.name"
     " AND version = 'sha256:' || NEW.digest; END;"
     "DELETE FROM replica;",
+
+    /*
+     * What an execution is to a cluster: which node's it is ("": ours), whether its end is told
+     * there, and of others the object that its result is where that is large.
+     */
+    "CREATE TABLE records("
+    " id TEXT PRIMARY KEY REFERENCES executions(id) ON DELETE CASCADE,"
+    " node TEXT NOT NULL,"
+    " instance TEXT NOT NULL,"
+    " is_told INTEGER NOT NULL,"
+    " cpu_ms INTEGER NOT NULL DEFAULT 0,"
+    " result_digest TEXT) WITHOUT ROWID;"
+    "CREATE INDEX records_untold ON records(id) WHERE NOT is_told;"
+    "CREATE INDEX records_result ON records(result_digest) WHERE result_digest IS NOT NULL;"
+    /* How far executions are followed, as replica says it of changes. */
+    "CREATE TABLE records_place("
+    " one INTEGER PRIMARY KEY CHECK(one = 1),"
+    " bucket TEXT NOT NULL,"
+    " revision INTEGER NOT NULL,"
+    " noted_ns INTEGER NOT NULL);",
 };

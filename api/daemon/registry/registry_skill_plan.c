@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum statement { ENTRY_OF, LAST_PLACE, IN_USE, NAMED, BYTES, OTHERS, N_STATEMENTS };
+enum statement { ENTRY_OF, LAST_PLACE, IN_USE, NAMED, SHARED, BYTES, OTHERS, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
     [ENTRY_OF] = "SELECT entry FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
@@ -19,12 +19,20 @@ static const char *const text[N_STATEMENTS] = {
                " AND finished_ns IS NULL AND skill_name = ?2 AND skill_digest = ?3)",
     [NAMED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
               " OR EXISTS(SELECT 1 FROM skills WHERE packages_digest = ?1)",
+    [SHARED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
+               " OR EXISTS(SELECT 1 FROM skills WHERE packages_digest = ?1)"
+               " OR EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
+               " OR EXISTS(SELECT 1 FROM records WHERE result_digest = ?1)",
     /* One that does not say it makes all unknown. */
     [BYTES] = "SELECT CASE WHEN MIN(bytes) > 0 THEN MAX(bytes) ELSE 0 END FROM"
               " (SELECT bytes FROM skills WHERE digest = ?1"
-              " UNION ALL SELECT bytes FROM skills WHERE packages_digest = ?1)",
+              " UNION ALL SELECT bytes FROM skills WHERE packages_digest = ?1"
+              " UNION ALL SELECT artifact_bytes FROM executions WHERE artifact_digest = ?1"
+              " UNION ALL SELECT result_bytes FROM executions WHERE id IN"
+              " (SELECT id FROM records WHERE result_digest = ?1))",
     [OTHERS] = "SELECT EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
                " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
+               " OR EXISTS(SELECT 1 FROM records WHERE result_digest = ?1)"
                " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
 };
 
@@ -203,7 +211,7 @@ int registry_object_bytes(struct registry *registry, const char *digest, uint64_
                           struct err *err)
 {
     uint64_t named = 0;
-    int r = number_of(registry, NAMED, REGISTRY_VALUES(registry_text(digest)), &named, err);
+    int r = number_of(registry, SHARED, REGISTRY_VALUES(registry_text(digest)), &named, err);
 
     if (r < 0 || !named)
         return r < 0 ? r : -ENOENT;

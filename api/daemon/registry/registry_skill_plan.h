@@ -21,7 +21,8 @@ int registry_skill_plan_delete(struct registry *registry, const char *tenant,
                                const struct registry_skill *skill, struct change *ret,
                                struct err *err);
 /*
- * How large an object can be that some skill names, at most; 0 where that is not known. 0;
+ * How large an object can be that a cluster shares (some skill names it, or it is the files or
+ * the result of an execution), at most; 0 where that is not known. 0;
  * -ENOENT where none names it; -EIO.
  */
 int registry_object_bytes(struct registry *registry, const char *digest, uint64_t *ret,

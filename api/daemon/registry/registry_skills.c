@@ -61,6 +61,7 @@ static const char *const text[N_STATEMENTS] = {
     [DIGEST_USED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM skills WHERE packages_digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
+                    " OR EXISTS(SELECT 1 FROM records WHERE result_digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
                     " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
 };

@@ -23,7 +23,9 @@ static const char *const text[N_STATEMENTS] = {
                 " UNION SELECT digest FROM files WHERE tenant_id = ?1"
                 " UNION SELECT digest FROM sessions WHERE tenant_id = ?1"
                 " UNION SELECT artifact_digest FROM executions"
-                " WHERE tenant_id = ?1 AND artifact_digest IS NOT NULL",
+                " WHERE tenant_id = ?1 AND artifact_digest IS NOT NULL"
+                " UNION SELECT result_digest FROM records WHERE result_digest IS NOT NULL"
+                " AND id IN (SELECT id FROM executions WHERE tenant_id = ?1)",
     [DELETE_EXECUTIONS] = "DELETE FROM executions WHERE tenant_id = ?1",
     /* The rest goes with it (ON DELETE CASCADE). */
     [DELETE] = ("DELETE FROM tenants WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM executions"

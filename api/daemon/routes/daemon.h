@@ -10,6 +10,7 @@
 #include "api/daemon/engine/changes.h"
 #include "api/daemon/engine/choices.h"
 #include "api/daemon/engine/engine.h"
+#include "api/daemon/engine/ledger.h"
 #include "api/daemon/engine/objects.h"
 #include "api/daemon/engine/prober.h"
 #include "api/daemon/engine/profiles.h"
@@ -38,6 +39,7 @@ struct daemon {
     struct engine *engine;
     struct changes *changes;
     struct objects *objects;
+    struct ledger *ledger; /* NULL: it is on its own */
     struct metrics *metrics;
     struct audit *audit;
     struct held *held;

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,18 +134,22 @@ static ssize_t read_result(struct event_stream *s, char *data, size_t size)
     return (ssize_t)n;
 }
 
+static ssize_t give(struct buf *pending, char *data, size_t size)
+{
+    size_t n = pending->len < size ? pending->len : size;
+
+    memcpy(data, pending->data, n);
+    buf_consume(pending, n);
+    return (ssize_t)n;
+}
+
 static ssize_t read_events(void *ctx, char *data, size_t size)
 {
     struct event_stream *s = ctx;
 
     for (;;) {
-        if (s->pending.len > 0) {
-            size_t n = s->pending.len < size ? s->pending.len : size;
-
-            memcpy(data, s->pending.data, n);
-            buf_consume(&s->pending, n);
-            return (ssize_t)n;
-        }
+        if (s->pending.len > 0)
+            return give(&s->pending, data, size);
         buf_clear(&s->pending);
         if (s->finished)
             return -1;
@@ -210,7 +216,6 @@ static int add_stored(struct buf *out, const struct registry_execution *row)
 
     if (r < 0)
         return r;
-    (void)add_status(out, row->id, "accepted");
     add_stored_log(out, result, GUEST_STDOUT);
     add_stored_log(out, result, GUEST_STDERR);
     (void)buf_printf(out, "event: result\ndata: ");
@@ -223,7 +228,8 @@ void event_stream_reply_stored(const struct registry_execution *row, struct http
 {
     struct buf body = buf_init(SIZE_MAX / 2);
 
-    if (!row->result || add_stored(&body, row) < 0) {
+    if (!row->result || add_status(&body, row->id, "accepted") < 0 ||
+        add_stored(&body, row) < 0) {
         buf_finish(&body);
         http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", row->id);
         return;
@@ -231,4 +237,69 @@ void event_stream_reply_stored(const struct registry_execution *row, struct http
     http_reply_empty(reply, 200);
     reply->content_type = "text/event-stream";
     reply->body = body;
+}
+
+struct elsewhere {
+    struct ledger *ledger;
+    char tenant[TENANT_ID_SIZE];
+    char id[EXECUTION_ID_SIZE];
+    struct buf pending;
+    bool finished;
+};
+
+/* Waits for its end. What cannot be known any more ends the stream. */
+static int next_elsewhere(struct elsewhere *s)
+{
+    _cleanup_registry_execution_ struct registry_execution row = {0};
+    struct err err = {0};
+    int r = ledger_wait(s->ledger, s->tenant, s->id, clock_monotonic_ns() + HEARTBEAT_NS, &row,
+                        &err);
+
+    if (r < 0 || (row.finished_ns > 0 && !row.result))
+        return -EIO;
+    if (row.finished_ns == 0)
+        return buf_append(&s->pending, ":\n\n", 3);
+    s->finished = true;
+    return add_stored(&s->pending, &row);
+}
+
+static ssize_t read_elsewhere(void *ctx, char *data, size_t size)
+{
+    struct elsewhere *s = ctx;
+
+    while (s->pending.len == 0) {
+        buf_clear(&s->pending);
+        if (s->finished || next_elsewhere(s) < 0)
+            return -1;
+    }
+    return give(&s->pending, data, size);
+}
+
+static void release_elsewhere(void *ctx)
+{
+    struct elsewhere *s = ctx;
+
+    buf_finish(&s->pending);
+    free(s);
+}
+
+void event_stream_reply_elsewhere(struct ledger *ledger, const struct registry_execution *row,
+                                  struct http_reply *reply)
+{
+    struct elsewhere *s = calloc(1, sizeof(*s));
+
+    if (!s) {
+        http_reply_error(reply, 500, "internal_error", "out of memory");
+        return;
+    }
+    s->ledger = ledger;
+    memcpy(s->tenant, row->tenant, sizeof(s->tenant));
+    (void)snprintf(s->id, sizeof(s->id), "%s", row->id);
+    s->pending = buf_init(SIZE_MAX / 2);
+    (void)add_status(&s->pending, s->id, "accepted");
+    reply->status = 200;
+    reply->content_type = "text/event-stream";
+    reply->read = read_elsewhere;
+    reply->release = release_elsewhere;
+    reply->stream_ctx = s;
 }

@@ -9,6 +9,7 @@
 
 #include "api/daemon/callers/held.h"
 #include "api/daemon/engine/execution.h"
+#include "api/daemon/engine/ledger.h"
 #include "api/daemon/http/http.h"
 #include "api/daemon/registry/registry.h"
 
@@ -22,5 +23,11 @@ void event_stream_reply(struct execution *e, struct held *held, struct http_repl
  * in one event. The row stays the caller's.
  */
 void event_stream_reply_stored(const struct registry_execution *row, struct http_reply *reply);
+/*
+ * The same of one that another node has, which a row says: its log comes when it has ended.
+ * ledger is borrowed, the row stays the caller's.
+ */
+void event_stream_reply_elsewhere(struct ledger *ledger, const struct registry_execution *row,
+                                  struct http_reply *reply);
 
 #endif

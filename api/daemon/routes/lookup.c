@@ -3,9 +3,11 @@
 
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/terms/ids.h"
+#include "api/skill/sha256.h"
 #include "base/clock.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 /* What cannot be an id is no different from one that nobody has. */
 static int find_row(struct daemon *d, const char *tenant, const char *id,
@@ -25,25 +27,55 @@ bool lookup_row(struct daemon *d, const char *tenant, const char *id,
     return r == 0 || failure_of(reply, r, "execution", id, &err);
 }
 
-int lookup_files(struct daemon *d, const char *tenant, const char *id, struct err *err)
+bool lookup_result(struct daemon *d, struct registry_execution *row, struct http_reply *reply)
+{
+    struct err err = {0};
+    int r = ledger_read_result(d->objects, row, &err);
+
+    return failure_or_true(reply, r, &err);
+}
+
+bool lookup_is_elsewhere(const struct registry_execution *row)
+{
+    return row->node[0] && row->finished_ns == 0;
+}
+
+/* The descriptor; -ENOENT with a digest where that is not here. */
+static int open_here(struct daemon *d, const char *tenant, const char *id,
+                     char ret_digest[SHA256_HEX_SIZE], struct err *err)
 {
     /* Retention may be about to remove it. */
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
     _cleanup_registry_execution_ struct registry_execution row = {0};
     int r = find_row(d, tenant, id, &row, err);
 
+    ret_digest[0] = '\0';
     if (r == -ENOENT)
         return err_set(err, ENOENT, "there is no execution %.64s", id);
     if (r < 0)
         return r;
     if (row.artifact_digest) {
-        int fd = store_get(store, row.artifact_digest, err);
-
-        return fd < 0 ? -EIO : fd;
+        (void)snprintf(ret_digest, SHA256_HEX_SIZE, "%s", row.artifact_digest);
+        return store_get(store, row.artifact_digest, err);
     }
     return err_set(err, ENOENT,
-                   row.result ? "execution %s left no files" : "execution %s has not ended yet",
+                   row.finished_ns > 0 ? "execution %s left no files"
+                                       : "execution %s has not ended yet",
                    id);
+}
+
+int lookup_files(struct daemon *d, const char *tenant, const char *id, struct err *err)
+{
+    char digest[SHA256_HEX_SIZE];
+    int fd = open_here(d, tenant, id, digest, err);
+
+    if (fd >= 0 || !digest[0])
+        return fd;
+    if (fd == -ENOENT && d->ledger) {
+        *err = (struct err){0};
+        fd = objects_get(d->objects, digest, err);
+    }
+    return fd == -ENOENT ? -EIO : fd;
 }
 
 bool lookup_execution(struct daemon *d, const char *tenant, const char *id,
@@ -58,8 +90,10 @@ bool lookup_execution(struct daemon *d, const char *tenant, const char *id,
             return true;
         if (!lookup_row(d, tenant, id, ret_row, reply))
             return false;
+        if (!lookup_result(d, ret_row, reply))
+            return false;
         /* Between its row and its place in the queue an execution is for microseconds. */
-        if (ret_row->result || !clock_try_again(&tries))
+        if (ret_row->result || lookup_is_elsewhere(ret_row) || !clock_try_again(&tries))
             return true;
         registry_execution_finish(ret_row);
     }

@@ -16,17 +16,21 @@
  */
 bool lookup_row(struct daemon *d, const char *tenant, const char *id,
                 struct registry_execution *ret, struct http_reply *reply);
+/* Reads the result of a row that is an object. False when *reply says why not. */
+bool lookup_result(struct daemon *d, struct registry_execution *row, struct http_reply *reply);
+/* Whether a row is of an execution that another node has, and that has not ended. */
+bool lookup_is_elsewhere(const struct registry_execution *row);
 
 /*
  * Opens the archive of what an execution left: a descriptor, the caller's, or -ENOENT with the
- * reason where there is none, or -EIO.
+ * reason where there is none; as of objects_get; or -EIO.
  */
 int lookup_files(struct daemon *d, const char *tenant, const char *id, struct err *err);
 
 /*
  * Finds the execution: either a reference in *ret_e while it is queued or runs, or NULL there
- * and its row in *ret_row, with its result unless that was lost. False when *reply says why
- * not.
+ * and its row in *ret_row, with its result unless that was lost, or another node has it. False
+ * when *reply says why not.
  */
 bool lookup_execution(struct daemon *d, const char *tenant, const char *id,
                       struct execution **ret_e, struct registry_execution *ret_row,

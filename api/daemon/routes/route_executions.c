@@ -3,7 +3,7 @@
 #include "api/daemon/machine/skill_disk.h"
 #include "api/daemon/routes/chooser.h"
 #include "api/daemon/routes/daemon.h"
-#include "api/daemon/routes/event_stream.h"
+#include "api/daemon/routes/execution_reply.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/inputs.h"
 #include "api/daemon/routes/intake.h"
@@ -62,6 +62,8 @@ static bool check_admission(const struct creation *c, struct http_reply *reply, 
         return failure_or_true(reply, result, err);
     case -ENOENT:
         return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
+    case -EAGAIN:
+        return failure_reply(reply, result, err);
     case -ESHUTDOWN:
         return http_reply_error(reply, 503, "stopping", "%s", err->message);
     default:
@@ -315,6 +317,8 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
     if (!c->e)
         return failure_or_true(reply, -ENOMEM, &err);
     c->e->session = steal_ptr(&c->request.session);
+    if (key && c->daemon->ledger && ledger_id_of_key(c->tenant, key, c->e->id) < 0)
+        return failure_or_true(reply, -EIO, &err);
     if (key) {
         c->e->idempotency_key = strdup(key);
         c->e->request_digest = strdup(c->request_digest);
@@ -450,27 +454,6 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     return true;
 }
 
-static void reply_result(struct daemon *d, const struct http_request *http,
-                         struct http_reply *reply, struct execution *e)
-{
-    _cleanup_buf_ struct buf body = buf_init(SIZE_MAX / 2);
-
-    if (e->lost[0]) {
-        http_reply_error(reply, 500, "internal_error",
-                         "execution %s ended, but its result could not be stored: %s", e->id,
-                         e->lost);
-        return;
-    }
-    if (buf_reserve(&body, e->result_len) < 0 ||
-        execution_read_result(e, 0, body.data, e->result_len) < 0) {
-        http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", e->id);
-        return;
-    }
-    body.len = e->result_len;
-    daemon_reply_result(d, http, reply, &body);
-    (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", e->id);
-}
-
 static bool submit(struct creation *c, struct http_reply *reply)
 {
     struct err err = {0};
@@ -485,56 +468,6 @@ static bool submit(struct creation *c, struct http_reply *reply)
     if (c->repeated)
         return true;
     return check_admission(c, reply, r, &refusal, &err);
-}
-
-static void reply_status(struct http_reply *reply, const char *id, const char *status)
-{
-    struct buf body = buf_init(256);
-
-    (void)buf_printf(&body, "{\"execution_id\":\"%s\",\"status\":\"%s\"}\n", id, status);
-    http_reply_json(reply, 202, &body);
-}
-
-static void reply_accepted(struct http_reply *reply, const char *id, const char *status)
-{
-    reply_status(reply, id, status);
-    (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", id);
-}
-
-/* Answers with a stored result in the way that was asked for. */
-static void reply_stored(struct daemon *d, const struct http_request *http,
-                         struct http_reply *reply, const struct registry_execution *row,
-                         bool is_async)
-{
-    _cleanup_buf_ struct buf body = buf_init(SIZE_MAX / 2);
-
-    if (is_async)
-        reply_accepted(reply, row->id, row->status);
-    else if (http->wants_events)
-        event_stream_reply_stored(row, reply);
-    else if (!row->result)
-        http_reply_error(reply, 500, "internal_error", "the result of %s was lost", row->id);
-    else if (buf_append(&body, row->result, strlen(row->result)) < 0)
-        http_reply_error(reply, 500, "internal_error", "out of memory");
-    else
-        daemon_reply_result(d, http, reply, &body);
-}
-
-/* Answers with an execution in the way that was asked for; takes the reference over. */
-static void reply_execution(struct daemon *d, const struct http_request *http,
-                            struct http_reply *reply, struct execution *e, bool is_async)
-{
-    if (http->wants_events && !is_async) {
-        event_stream_reply(e, d->held, reply);
-        return;
-    }
-    if (is_async) {
-        reply_accepted(reply, e->id, "accepted");
-    } else {
-        execution_wait(e);
-        reply_result(d, http, reply, e);
-    }
-    execution_unref(e);
 }
 
 void execution_answer(struct daemon *d, struct http_request *http, const char *said,
@@ -552,29 +485,13 @@ void execution_answer(struct daemon *d, struct http_request *http, const char *s
         e = execution_ref(c.e);
     creation_finish(&c);
     if (accepted && e)
-        reply_execution(d, http, reply, e, is_async);
+        execution_reply(d, http, reply, e, is_async);
     else if (accepted)
-        reply_stored(d, http, reply, &row, is_async);
+        execution_reply_row(d, http, reply, &row, is_async);
 }
 
 void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)
 {
     if (http_request_receive(http))
         execution_answer(ctx, http, NULL, 0, reply);
-}
-
-void route_execution_cancel(void *ctx, struct http_request *request, struct http_reply *reply)
-{
-    struct daemon *d = ctx;
-    const char *id = request->params[0];
-    _cleanup_registry_execution_ struct registry_execution row = {0};
-    bool ended = false;
-
-    if (!lookup_row(d, request->caller.tenant, id, &row, reply))
-        return;
-    if (engine_cancel(d->engine, request->caller.tenant, id, &ended) < 0) {
-        http_reply_error(reply, 409, "conflict", "execution %s has ended already", id);
-        return;
-    }
-    reply_status(reply, id, ended ? "cancelled" : "cancelling");
 }

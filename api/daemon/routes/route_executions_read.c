@@ -142,9 +142,11 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
         image = e->image;
         execution_unref(e);
         /* Read after the state: what ended in between has its result in the row. */
-        if (!lookup_row(d, request->caller.tenant, id, &row, reply))
+        if (!lookup_row(d, request->caller.tenant, id, &row, reply) ||
+            !lookup_result(d, &row, reply))
             return;
     }
+    live = live || lookup_is_elsewhere(&row);
     if (row.result) {
         /* The text moves, it is not copied: it may be large. */
         body.len = strlen(row.result);
@@ -213,6 +215,8 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
         return;
     if (e)
         event_stream_reply(e, d->held, reply);
+    else if (lookup_is_elsewhere(&row))
+        event_stream_reply_elsewhere(d->ledger, &row, reply);
     else
         event_stream_reply_stored(&row, reply);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/retention.h"
+#include "api/daemon/registry/registry_records.h"
 #include "api/daemon/registry/registry_sessions.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
@@ -86,6 +87,9 @@ static int write_metrics(struct daemon *d, struct buf *out, struct err *err)
                                         retention_expired_sessions(d->retention)};
     int r = registry_session_totals(d->registry, &gauges.sessions, &gauges.sessions_bytes, err);
 
+    if (r < 0)
+        return r;
+    r = registry_records_untold(d->registry, &gauges.untold, err);
     if (r < 0)
         return r;
     engine_measure(d->engine, &gauges);

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing records of executions. The first one of an id counts, and then each is written on
+ * condition that the one before is the last: so an execution ends once, whoever says so.
+ */
+#include "api/daemon/cluster/cluster_internal.h"
+
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/lock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIES 8u /* where others write of the same meanwhile, or a connection was lost */
+
+void record_copy_finish(struct record_copy *copy)
+{
+    free(copy->text);
+    *copy = (struct record_copy){0};
+}
+
+void cluster_sign_record(struct cluster *c, struct record *record)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    memcpy(record->node, c->self.node, sizeof(record->node));
+    memcpy(record->instance, c->self.instance, sizeof(record->instance));
+    record->seen = c->follow.tail.revision;
+}
+
+static bool is_of_same(const struct record *one, const struct record *other)
+{
+    return strcmp(one->node, other->node) == 0 && strcmp(one->instance, other->instance) == 0;
+}
+
+/* What an entry has, as a copy. False where it is no record of this id. */
+static bool copy_record(const struct cluster_entry *entry, const char *id,
+                        struct record_copy *ret)
+{
+    enum node_refusal unused;
+
+    if (entry->is_removed || entry->len == 0)
+        return false;
+    ret->text = malloc(entry->len);
+    if (!ret->text)
+        return false;
+    memcpy(ret->text, entry->data, entry->len);
+    if (record_entry_parse(id, ret->text, entry->len, &ret->record, &unused) == 0)
+        return true;
+    record_copy_finish(ret);
+    return false;
+}
+
+/*
+ * The record that the servers have, and its revision; CLUSTER_NO_ENTRY where there is none, or
+ * nonsense, which is written over.
+ */
+static enum cluster_fault read_record(struct cluster *c, struct cluster_link *link,
+                                      const char *id, struct record_copy *ret,
+                                      uint64_t *ret_revision, struct err *err)
+{
+    struct cluster_entry entry = {0};
+    enum cluster_fault fault = c->driver->get(link, CLUSTER_RECORDS, id, &entry, err);
+
+    *ret = (struct record_copy){0};
+    *ret_revision = fault == CLUSTER_OK ? entry.revision : 0;
+    if (fault == CLUSTER_OK && !copy_record(&entry, id, ret))
+        fault = CLUSTER_NO_ENTRY;
+    c->driver->release(&entry);
+    if (fault == CLUSTER_NO_ENTRY)
+        *err = (struct err){0};
+    return fault;
+}
+
+static enum cluster_fault write_record(struct cluster *c, struct cluster_link *link,
+                                       const struct record *record, uint64_t revision,
+                                       struct err *err)
+{
+    _cleanup_buf_ struct buf text = {0};
+
+    if (record_entry_write(record, &text) < 0) {
+        (void)err_set(err, E2BIG, "the record of %s does not fit an entry", record->id);
+        return CLUSTER_OTHER;
+    }
+    return c->driver->put(link, CLUSTER_RECORDS, record->id, buf_cstr(&text), text.len,
+                          revision, NULL, err);
+}
+
+/*
+ * What is to be written in place of what is there, which has an empty id where nothing is. 0,
+ * or why nothing is.
+ */
+typedef int next_record(const void *ctx, const struct record *there, struct record *ret);
+
+/* Once over a connection. *ret_fault says whether it may be tried again. */
+static int update_over(struct cluster *c, struct cluster_link *link, const char *id,
+                       next_record *next, const void *ctx, struct record_copy *there,
+                       enum cluster_fault *ret_fault, struct err *err)
+{
+    uint64_t revision = 0;
+    struct record wanted;
+    int r;
+
+    *ret_fault = read_record(c, link, id, there, &revision, err);
+    if (*ret_fault != CLUSTER_OK && *ret_fault != CLUSTER_NO_ENTRY)
+        return -EAGAIN;
+    *ret_fault = CLUSTER_OK;
+    r = next(ctx, &there->record, &wanted);
+    if (r < 0)
+        return r;
+    *ret_fault = write_record(c, link, &wanted, revision, err);
+    return *ret_fault == CLUSTER_OK ? 0 : -EAGAIN;
+}
+
+/* Tries it while others write of the same, or once more where a connection was an old one. */
+static int update(struct cluster *c, const char *id, next_record *next, const void *ctx,
+                  struct record_copy *there, struct err *err)
+{
+    enum cluster_fault fault = CLUSTER_CONFLICT;
+    struct err why = {0};
+    int r = cluster_check_joined(c, err);
+
+    if (r < 0)
+        return r;
+    for (unsigned tries = 0; tries < TRIES; tries++) {
+        struct cluster_link *link;
+        bool is_used;
+
+        r = cluster_link_take(c, &link, &is_used, err);
+        if (r < 0)
+            return r;
+        why = (struct err){0};
+        r = update_over(c, link, id, next, ctx, there, &fault, &why);
+        if (fault != CLUSTER_CONFLICT && fault != CLUSTER_UNREACHABLE)
+            fault = cluster_tell_apart(c, link, CLUSTER_RECORDS, fault, &why);
+        cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_CONFLICT);
+        if (r != -EAGAIN ||
+            (fault != CLUSTER_CONFLICT && !(is_used && fault == CLUSTER_UNREACHABLE)))
+            break;
+        record_copy_finish(there);
+    }
+    if (r != -EAGAIN)
+        return r;
+    record_copy_finish(there);
+    return cluster_result(fault == CLUSTER_OK ? CLUSTER_CONFLICT : fault, &why, err);
+}
+
+static int next_accepted(const void *ctx, const struct record *there, struct record *ret)
+{
+    const struct record *record = ctx;
+
+    if (!there->id[0]) {
+        *ret = *record;
+        return 0;
+    }
+    /* Ours, whose confirmation was lost. */
+    return is_of_same(there, record) && there->accepted_ns == record->accepted_ns ? -EALREADY
+                                                                                  : -EEXIST;
+}
+
+/*
+ * Nobody has its id, but where somebody used its key: so it is written without a look. What
+ * came of that is asked where it is not known.
+ */
+int cluster_record_accept(struct cluster *c, const struct record *record, struct err *err)
+{
+    struct record_copy there = {0};
+    struct cluster_link *link;
+    struct err why = {0};
+    enum cluster_fault fault;
+    bool is_used;
+    int r = cluster_check_joined(c, err);
+
+    if (r < 0)
+        return r;
+    r = cluster_link_take(c, &link, &is_used, err);
+    if (r < 0)
+        return r;
+    fault = write_record(c, link, record, 0, &why);
+    if (fault != CLUSTER_OK && fault != CLUSTER_CONFLICT && fault != CLUSTER_UNREACHABLE)
+        fault = cluster_tell_apart(c, link, CLUSTER_RECORDS, fault, &why);
+    cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_CONFLICT);
+    if (fault == CLUSTER_OK)
+        return 0;
+    if (fault != CLUSTER_CONFLICT && !cluster_fault_passes(fault))
+        return cluster_result(fault, &why, err);
+    r = update(c, record->id, next_accepted, record, &there, err);
+    record_copy_finish(&there);
+    if (r == -EALREADY)
+        return 0;
+    return r == -EAGAIN ? err_set(err, ETIMEDOUT,
+                                  "execution %s was not confirmed by the servers of the "
+                                  "cluster, and does not run",
+                                  record->id)
+                        : r;
+}
+
+static int next_ended(const void *ctx, const struct record *there, struct record *ret)
+{
+    const struct record *record = ctx;
+
+    if (there->status[0])
+        return there->finished_ns == record->finished_ns &&
+                       strcmp(there->status, record->status) == 0 && is_of_same(there, record)
+                   ? -EALREADY
+                   : -EEXIST;
+    *ret = *record;
+    ret->is_cancelled = there->is_cancelled;
+    /* The process that had it is told of, also where another one ends it. */
+    if (there->id[0]) {
+        memcpy(ret->node, there->node, sizeof(ret->node));
+        memcpy(ret->instance, there->instance, sizeof(ret->instance));
+    }
+    return 0;
+}
+
+int cluster_record_end(struct cluster *c, const struct record *record,
+                       struct record_copy *ret_theirs, struct err *err)
+{
+    int r = update(c, record->id, next_ended, record, ret_theirs, err);
+
+    if (r == -EEXIST)
+        return r;
+    record_copy_finish(ret_theirs);
+    return r == -EALREADY ? 0 : r;
+}
+
+static int next_cancelled(const void *ctx, const struct record *there, struct record *ret)
+{
+    (void)ctx;
+    if (!there->id[0] || there->status[0])
+        return -ENOENT;
+    if (there->is_cancelled)
+        return -EALREADY;
+    *ret = *there;
+    ret->is_cancelled = true;
+    return 0;
+}
+
+int cluster_record_cancel(struct cluster *c, const char *id, struct err *err)
+{
+    struct record_copy there = {0};
+    int r = update(c, id, next_cancelled, NULL, &there, err);
+
+    record_copy_finish(&there);
+    return r == -EALREADY ? 0 : r;
+}
+
+int cluster_process_is_gone(struct cluster *c, const char *node, const char *instance,
+                            bool *ret, struct err *err)
+{
+    struct cluster_entry entry = {0};
+    struct node_entry *found;
+    struct cluster_link *link;
+    struct err why = {0};
+    enum cluster_fault fault;
+    enum node_refusal unused;
+    bool is_used;
+    int r = cluster_link_take(c, &link, &is_used, err);
+
+    if (r < 0)
+        return r;
+    fault = c->driver->get(link, CLUSTER_BUCKET, node, &entry, &why);
+    cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_NO_ENTRY);
+    found = fault == CLUSTER_OK ? calloc(1, sizeof(*found)) : NULL;
+    *ret = fault == CLUSTER_NO_ENTRY || entry.is_removed;
+    /* What is no entry says nothing: its node writes it anew. */
+    if (found && !entry.is_removed &&
+        node_entry_parse(node, entry.data, entry.len, found, &unused) == 0)
+        *ret = strcmp(found->instance, instance) != 0;
+    free(found);
+    c->driver->release(&entry);
+    return fault == CLUSTER_NO_ENTRY ? 0 : cluster_result(fault, &why, err);
+}
+
+bool cluster_records_wait(struct cluster *c, uint64_t deadline_ns)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    if (!c->is_stopping)
+        (void)cond_wait_until(&c->wake, &c->lock, deadline_ns);
+    return !c->is_stopping;
+}

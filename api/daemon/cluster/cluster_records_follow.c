@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is particular to the bucket of executions: each record is true by itself. */
+#include "api/daemon/cluster/cluster_internal.h"
+
+#include "base/clock.h"
+#include "base/lock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BATCH 256u
+/* How long nobody is waited for once what a record says was there did not come. */
+#define DISTRUST_NS (60 * NS_PER_SECOND)
+
+/* It has no entry that says who it is. */
+static enum cluster_fault identify(struct tail_session *s, char ret[CHANGE_MARK_SIZE],
+                                   struct err *err)
+{
+    struct cluster_bucket bucket = {0};
+    enum cluster_fault fault =
+        s->cluster->driver->bucket_look(s->link, CLUSTER_RECORDS, &bucket, err);
+
+    (void)snprintf(ret, CHANGE_MARK_SIZE, "%032llx", (unsigned long long)bucket.created_ns);
+    return fault;
+}
+
+static int look(struct cluster *c, struct change_place *ret, struct err *err)
+{
+    return c->ledger.look(c->ledger.ctx, ret, err);
+}
+
+static bool is_ours(const struct cluster *c, const struct record *record)
+{
+    return strcmp(record->node, c->self.node) == 0 &&
+           strcmp(record->instance, c->self.instance) == 0;
+}
+
+static enum cluster_fault check(struct tail_session *s, const struct cluster_entry *entry,
+                                struct err *err)
+{
+    struct cluster *c = s->cluster;
+    enum node_refusal why = NODE_MALFORMED;
+    struct record record;
+
+    if (entry->is_removed ||
+        record_entry_parse(entry->key, entry->data, entry->len, &record, &why) < 0) {
+        tail_refuse(s->tail, entry->key, why, 1);
+        return CLUSTER_OK;
+    }
+    if (is_ours(c, &record)) {
+        if (record.is_cancelled || record.status[0])
+            c->ledger.stop(c->ledger.ctx, &record);
+        return CLUSTER_OK;
+    }
+    if (staged_add(&s->staged, entry->key, entry->revision, entry->data, entry->len, false) ==
+        0)
+        return CLUSTER_OK;
+    (void)err_set(err, ENOMEM, "there is no memory for the executions of others");
+    return CLUSTER_OTHER;
+}
+
+/* What the others knew of tenants when they wrote. */
+static uint64_t seen_by(const struct staged *staged)
+{
+    enum node_refusal unused;
+    struct record record;
+    uint64_t seen = 0;
+
+    for (size_t i = 0; i < staged->n; i++) {
+        const struct staged_entry *e = &staged->list[i];
+
+        if (record_entry_parse(e->key, e->data, e->len, &record, &unused) == 0 &&
+            record.seen > seen)
+            seen = record.seen;
+    }
+    return seen;
+}
+
+static enum cluster_fault apply(struct tail_session *s, const struct change_place *place,
+                                struct err *err)
+{
+    struct cluster *c = s->cluster;
+    unsigned conflicts = 0;
+
+    /* One who says more than there is keeps nobody from going on. */
+    if (clock_monotonic_ns() >= c->distrust_ns &&
+        !tail_wait(&c->follow.tail, seen_by(&s->staged)))
+        c->distrust_ns = clock_monotonic_ns() + DISTRUST_NS;
+    if (c->ledger.apply(c->ledger.ctx, &s->staged, place, &conflicts, err) < 0)
+        return CLUSTER_OTHER;
+    if (conflicts > 0)
+        tail_refuse(s->tail, "", TAIL_CONFLICTS, conflicts);
+    return CLUSTER_OK;
+}
+
+static enum cluster_fault note(struct tail_session *s, struct err *err)
+{
+    const struct staged none = {0};
+    unsigned unused;
+
+    if (s->place.revision == s->noted_revision)
+        return CLUSTER_OK;
+    s->noted_revision = s->place.revision;
+    return s->cluster->ledger.apply(s->cluster->ledger.ctx, &none, &s->place, &unused, err) < 0
+               ? CLUSTER_OTHER
+               : CLUSTER_OK;
+}
+
+static void tick(struct tail_session *s)
+{
+    s->cluster->ledger.tick(s->cluster->ledger.ctx);
+}
+
+int cluster_follow_records(struct cluster *c, const struct cluster_ledger *ledger,
+                           struct err *err)
+{
+    static const struct tail_kind kind = {.bucket = CLUSTER_RECORDS,
+                                          .what = "executions",
+                                          .batch = BATCH,
+                                          .identify = identify,
+                                          .look = look,
+                                          .check = check,
+                                          .apply = apply,
+                                          .note = note,
+                                          .tick = tick};
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    c->ledger = *ledger;
+    return tail_start(c, &c->records, &kind, err);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The executions of a cluster. What this daemon accepts and how it ends is told to the servers
+ * before anybody is answered; what others tell becomes rows here, which every list, look-up and
+ * limit reads as its own. What a process that is gone did not end is ended for it.
+ */
+#ifndef SKILLVM_API_DAEMON_ENGINE_LEDGER_H
+#define SKILLVM_API_DAEMON_ENGINE_LEDGER_H
+
+#include "api/daemon/cluster/cluster.h"
+#include "api/daemon/engine/objects.h"
+#include "api/daemon/registry/registry.h"
+#include "api/daemon/store/store.h"
+
+struct engine;
+struct ledger;
+
+/* Borrowed. */
+struct ledger_env {
+    struct registry *registry;
+    struct store *store;
+    struct objects *objects;
+    struct cluster *cluster;
+};
+
+int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err *err);
+/* Follows what others tell, and stops executions of the engine that others want to end. */
+int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err);
+/* After the cluster and the engine. NULL is fine. */
+void ledger_destroy(struct ledger *ledger);
+
+/*
+ * The id of what a tenant begins under a key: the same at all nodes, so that one key begins one
+ * execution.
+ */
+int ledger_id_of_key(const char *tenant, const char *key, char ret[RECORD_ID_SIZE]);
+
+/*
+ * As registry_execution_accept, and the cluster has it too. Also -EAGAIN where that cannot be
+ * now. -EEXIST: what another node began under its key is a row here on return.
+ */
+int ledger_accept(struct ledger *ledger, const char *tenant,
+                  const struct registry_execution *execution, struct err *err);
+/*
+ * Tells the cluster how an execution ended, which its row says. Where that cannot be now it is
+ * told later. 0; -EEXIST where the cluster has another end of it, which the row says now, with
+ * its result (caller's).
+ */
+int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result);
+/* Wants an execution of another node to end. As cluster_record_cancel. */
+int ledger_cancel(struct ledger *ledger, const char *id, struct err *err);
+
+/*
+ * The result of a row that is an object, as an owned text in the row. 0; what objects_get
+ * gives.
+ */
+int ledger_read_result(struct objects *objects, struct registry_execution *row,
+                       struct err *err);
+/*
+ * Waits until an execution of another node has ended, for up to a moment (monotonic). 0 with
+ * *ret_row (the caller's), its result in it where it ended; -ENOENT; -ESHUTDOWN; -errno.
+ */
+int ledger_wait(struct ledger *ledger, const char *tenant, const char *id, uint64_t deadline_ns,
+                struct registry_execution *ret_row, struct err *err);
+
+#endif

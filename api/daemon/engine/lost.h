@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executions whose process is gone, this one's own before and those of others: each fails. */
+#ifndef SKILLVM_API_DAEMON_ENGINE_LOST_H
+#define SKILLVM_API_DAEMON_ENGINE_LOST_H
+
+#include "api/daemon/cluster/cluster.h"
+#include "api/daemon/registry/registry.h"
+
+#include <stdbool.h>
+
+/* Ends an own row as failed. is_shared: the cluster is to be told. 0 or -errno. */
+int lost_end(struct registry *registry, const struct registry_execution *row,
+             const char *reason, bool is_shared, struct err *err);
+/* Tells the cluster that one failed, unless it has ended there. As cluster_record_end. */
+int lost_tell(struct cluster *cluster, const struct record *record, const char *reason,
+              struct err *err);
+/* Tells it so of up to n whose processes are gone. */
+void lost_end_others(struct registry *registry, struct cluster *cluster, unsigned n);
+
+#endif

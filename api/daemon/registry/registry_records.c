@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/registry/registry_records.h"
+
+#include "api/daemon/registry/registry_internal.h"
+#include "api/daemon/registry/registry_usage.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum statement {
+    ACCEPT,
+    NOTE_OWN,
+    NOTE_OTHER,
+    NOTE_END,
+    END_OTHER,
+    ADOPT,
+    CHARGE,
+    GET,
+    UNTOLD,
+    COUNT_UNTOLD,
+    TOLD,
+    GET_PLACE,
+    PUT_PLACE,
+    FORGET_PLACE,
+    FORGET_OTHERS,
+    PROCESS,
+    UNFINISHED,
+    OTHER,
+    IS_THERE,
+    N_STATEMENTS
+};
+
+/* What is no object ends as what is written here does. */
+#define ENDING                                                                                 \
+    " SET status = ?2, result = ?3 || char(10), finished_ns = ?4, artifact_digest = "          \
+    "NULLIF(?5, ''),"                                                                          \
+    " artifact_bytes = ?6, result_bytes = ?7"
+#define ACCEPTED                                                                               \
+    "e.id, e.tenant_id, e.skill_name, e.skill_version, e.skill_digest,"                        \
+    " COALESCE(e.idempotency_key, ''), COALESCE(e.request_digest, ''), e.accepted_ns"
+
+static const char *const text[N_STATEMENTS] = {
+    [ACCEPT] = "INSERT OR IGNORE INTO executions(id, status, skill_name, skill_version,"
+               " skill_digest, accepted_ns, idempotency_key, request_digest, tenant_id)"
+               " SELECT ?1, 'accepted', ?2, ?3, ?4, ?5, NULLIF(?6, ''), NULLIF(?7, ''), id"
+               " FROM tenants WHERE id = ?8",
+    [NOTE_OWN] = "INSERT INTO records(id, node, instance, is_told) VALUES(?1, '', '', 1)",
+    [NOTE_OTHER] = "INSERT INTO records(id, node, instance, is_told) VALUES(?1, ?2, ?3, 1)",
+    [NOTE_END] = "UPDATE records SET cpu_ms = ?2, result_digest = NULLIF(?3, ''), is_told = 1"
+                 " WHERE id = ?1",
+    [END_OTHER] = "UPDATE executions" ENDING " WHERE id = ?1 AND tenant_id = ?8"
+                  " AND finished_ns IS NULL"
+                  " AND EXISTS(SELECT 1 FROM records WHERE id = ?1 AND node <> '')",
+    [ADOPT] = "UPDATE executions" ENDING " WHERE id = ?1",
+    [CHARGE] = "INSERT INTO usage(tenant_id, day, cpu_ms) VALUES(?1, ?2, ?3)"
+               " ON CONFLICT(tenant_id, day) DO UPDATE SET cpu_ms = cpu_ms + ?3",
+    [GET] = "SELECT " ACCEPTED ","
+            " e.status, e.finished_ns, r.cpu_ms, COALESCE(e.artifact_digest, ''),"
+            " e.artifact_bytes, e.result_bytes, e.result"
+            " FROM executions e JOIN records r ON r.id = e.id"
+            " WHERE e.id = ?1 AND r.node = '' AND e.finished_ns IS NOT NULL",
+    [UNTOLD] = "SELECT id FROM records WHERE NOT is_told AND id > ?1 ORDER BY id LIMIT 1",
+    [COUNT_UNTOLD] = "SELECT COUNT(*) FROM records WHERE NOT is_told",
+    [TOLD] = "UPDATE records SET is_told = 1 WHERE id = ?1",
+    [GET_PLACE] = "SELECT bucket, revision, noted_ns FROM records_place",
+    [PUT_PLACE] = "INSERT OR REPLACE INTO records_place(one, bucket, revision, noted_ns)"
+                  " VALUES(1, ?1, ?2, ?3)",
+    [FORGET_PLACE] = "DELETE FROM records_place",
+    [FORGET_OTHERS] = "DELETE FROM executions WHERE finished_ns IS NULL"
+                      " AND id IN (SELECT id FROM records WHERE node <> '')",
+    [PROCESS] = "SELECT DISTINCT r.node, r.instance FROM executions e"
+                " JOIN records r ON r.id = e.id WHERE e.finished_ns IS NULL AND r.node <> ''"
+                " AND (r.node, r.instance) > (?1, ?2) ORDER BY r.node, r.instance LIMIT 1",
+    [UNFINISHED] = "SELECT e.id FROM executions e JOIN records r ON r.id = e.id"
+                   " WHERE e.finished_ns IS NULL AND r.node = ?1 AND r.instance = ?2"
+                   " AND e.id > ?3 ORDER BY e.id LIMIT 1",
+    /* Changes a row as it is: a transaction's own rows are read by no other way. */
+    [IS_THERE] = "UPDATE records SET is_told = is_told WHERE id = ?1"
+                 " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?2)",
+    [OTHER] = "SELECT " ACCEPTED " FROM executions e WHERE e.id = ?1",
+};
+
+const struct registry_statements registry_record_statements = {text, N_STATEMENTS};
+
+/* A record as it is read, with its result. */
+struct read_record {
+    struct record record;
+    char *result;
+};
+/* Those of an acceptance come first. */
+static const struct registry_column columns[] = {
+    REGISTRY_COLUMN(REGISTRY_ID, read_record, record.id),
+    REGISTRY_COLUMN(REGISTRY_ID, read_record, record.tenant),
+    REGISTRY_COLUMN(REGISTRY_ID, read_record, record.skill_name),
+    REGISTRY_COLUMN(REGISTRY_ID, read_record, record.skill_version),
+    REGISTRY_COLUMN(REGISTRY_ID, read_record, record.skill_digest),
+    REGISTRY_COLUMN(REGISTRY_ID, read_record, record.idempotency_key),
+    REGISTRY_COLUMN(REGISTRY_ID, read_record, record.request_digest),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, read_record, record.accepted_ns),
+    REGISTRY_COLUMN(REGISTRY_ID, read_record, record.status),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, read_record, record.finished_ns),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, read_record, record.cpu_ms),
+    REGISTRY_COLUMN(REGISTRY_ID, read_record, record.artifact_digest),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, read_record, record.artifact_bytes),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, read_record, record.result_bytes),
+    REGISTRY_COLUMN(REGISTRY_TEXT, read_record, result),
+};
+static const struct registry_rows kind = REGISTRY_ROWS(read_record, columns);
+#define N_ACCEPTED 8u
+static const struct registry_rows accepted_kind = {sizeof(struct read_record), columns,
+                                                   N_ACCEPTED, NULL};
+
+static const struct registry_column place_columns[] = {
+    REGISTRY_COLUMN(REGISTRY_ID, change_place, bucket),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change_place, revision),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change_place, noted_ns),
+};
+static const struct registry_rows place_kind = REGISTRY_ROWS(change_place, place_columns);
+
+static const struct registry_column process_columns[] = {
+    REGISTRY_COLUMN(REGISTRY_ID, registry_process, node),
+    REGISTRY_COLUMN(REGISTRY_ID, registry_process, instance),
+};
+static const struct registry_rows process_kind =
+    REGISTRY_ROWS(registry_process, process_columns);
+
+static const struct registry_column id_columns[] = {REGISTRY_COLUMN(REGISTRY_ID, record, id)};
+static const struct registry_rows id_kind = REGISTRY_ROWS(record, id_columns);
+
+/* The values of an acceptance: those of a row and of a record are named alike. */
+#define ACCEPTANCE(e, tenant)                                                                  \
+    REGISTRY_VALUES(registry_text((e)->id), registry_text((e)->skill_name),                    \
+                    registry_text((e)->skill_version), registry_text((e)->skill_digest),       \
+                    registry_number((e)->accepted_ns), registry_text((e)->idempotency_key),    \
+                    registry_text((e)->request_digest), registry_text(tenant))
+
+int registry_record_accept(struct registry *registry, const char *tenant,
+                           const struct registry_execution *execution, struct err *err)
+{
+    int r = registry_transaction_begin(registry, err);
+
+    if (r < 0)
+        return r;
+    r = registry_put_step(registry, REGISTRY_RECORDS, ACCEPT, ACCEPTANCE(execution, tenant),
+                          "store an execution", err);
+    if (r == 0)
+        r = registry_step(registry, REGISTRY_RECORDS, NOTE_OWN,
+                          REGISTRY_VALUES(registry_text(execution->id)), "store an execution",
+                          err);
+    if (r == -ENOENT)
+        (void)err_set(err, ENOENT, "the tenant was deleted");
+    return registry_transaction_end(registry, r, err);
+}
+
+int registry_record_get(struct registry *registry, const char *id, struct record *ret,
+                        char **ret_result, struct err *err)
+{
+    struct read_record row = {0};
+    int r =
+        registry_read_row(registry, REGISTRY_RECORDS, GET, REGISTRY_VALUES(registry_text(id)),
+                          &kind, &row, "look up an execution", err);
+
+    if (r < 0)
+        return r;
+    *ret = row.record;
+    ret->result = row.result;
+    *ret_result = row.result;
+    return 0;
+}
+
+static int read_id(struct registry *registry, enum statement which,
+                   const struct registry_value *values, char ret[RECORD_ID_SIZE],
+                   struct err *err)
+{
+    struct record row = {0};
+    int r = registry_read_row(registry, REGISTRY_RECORDS, which, values, &id_kind, &row,
+                              "look up an execution", err);
+
+    if (r == 0)
+        memcpy(ret, row.id, sizeof(row.id));
+    return r;
+}
+
+int registry_record_untold(struct registry *registry, const char *after,
+                           char ret[RECORD_ID_SIZE], struct err *err)
+{
+    return read_id(registry, UNTOLD, REGISTRY_VALUES(registry_text(after)), ret, err);
+}
+
+int registry_records_untold(struct registry *registry, uint64_t *ret, struct err *err)
+{
+    return registry_read_number(registry, REGISTRY_RECORDS, COUNT_UNTOLD, NULL,
+                                "count what is not told", ret, err);
+}
+
+int registry_record_told(struct registry *registry, const char *id, struct err *err)
+{
+    return registry_run(registry, REGISTRY_RECORDS, TOLD, REGISTRY_VALUES(registry_text(id)),
+                        "note what is told", err);
+}
+
+/* An end, as the statements of ENDING want it. */
+static int end_step(struct registry *registry, enum statement which,
+                    const struct record *record, struct err *err)
+{
+    return registry_put_step(
+        registry, REGISTRY_RECORDS, which,
+        REGISTRY_VALUES(
+            registry_text(record->id), registry_text(record->status),
+            registry_bytes(record->result, record->result ? (size_t)record->result_bytes : 0),
+            registry_number(record->finished_ns), registry_text(record->artifact_digest),
+            registry_number(record->artifact_bytes), registry_number(record->result_bytes),
+            registry_text(record->tenant)),
+        "store a result", err);
+}
+
+static int note_end(struct registry *registry, const struct record *record, struct err *err)
+{
+    return registry_step(registry, REGISTRY_RECORDS, NOTE_END,
+                         REGISTRY_VALUES(registry_text(record->id),
+                                         registry_number(record->cpu_ms),
+                                         registry_text(record->result_digest)),
+                         "store a result", err);
+}
+
+int registry_record_adopt(struct registry *registry, const struct record *record,
+                          struct err *err)
+{
+    int r = registry_transaction_begin(registry, err);
+
+    if (r < 0)
+        return r;
+    r = end_step(registry, ADOPT, record, err);
+    if (r == 0)
+        r = note_end(registry, record, err);
+    return registry_transaction_end(registry, r == -ENOENT ? 0 : r, err);
+}
+
+/* A row that there was none of yet. */
+static int begin_other(struct registry *registry, const struct record *record, struct err *err)
+{
+    int r = registry_put_step(registry, REGISTRY_RECORDS, ACCEPT,
+                              ACCEPTANCE(record, record->tenant), "store an execution", err);
+
+    return r < 0 ? r
+                 : registry_step(registry, REGISTRY_RECORDS, NOTE_OTHER,
+                                 REGISTRY_VALUES(registry_text(record->id),
+                                                 registry_text(record->node),
+                                                 registry_text(record->instance)),
+                                 "store an execution", err);
+}
+
+static int charge(struct registry *registry, const struct record *record, struct err *err)
+{
+    if (record->cpu_ms == 0)
+        return 0;
+    return registry_step(
+        registry, REGISTRY_RECORDS, CHARGE,
+        REGISTRY_VALUES(registry_text(record->tenant),
+                        registry_number(registry_usage_day(record->finished_ns)),
+                        registry_number(record->cpu_ms)),
+        "store usage", err);
+}
+
+static int end_other(struct registry *registry, const struct record *record, struct err *err)
+{
+    int r = end_step(registry, END_OTHER, record, err);
+
+    if (r < 0)
+        return r;
+    r = note_end(registry, record, err);
+    return r < 0 ? r : charge(registry, record, err);
+}
+
+/* -ENOENT: it is not there, and cannot be. */
+static int make(struct registry *registry, const struct record *record, struct err *err)
+{
+    int r = begin_other(registry, record, err);
+
+    if (r == -ENOENT)
+        r = registry_put_step(
+            registry, REGISTRY_RECORDS, IS_THERE,
+            REGISTRY_VALUES(registry_text(record->id), registry_text(record->tenant)),
+            "look up an execution", err);
+    if (r < 0 || !record->status[0])
+        return r;
+    r = end_other(registry, record, err);
+    return r == -ENOENT ? 0 : r;
+}
+
+static int make_all(struct registry *registry, size_t n, registry_record_at *at,
+                    const void *ctx, unsigned *ret_conflicts, struct err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct record record;
+        int r;
+
+        if (at(ctx, i, &record) < 0)
+            continue;
+        r = make(registry, &record, err);
+        if (r < 0 && r != -ENOENT)
+            return r;
+        *ret_conflicts += r == -ENOENT;
+    }
+    return 0;
+}
+
+static int put_place(struct registry *registry, const struct change_place *place,
+                     struct err *err)
+{
+    return registry_step(registry, REGISTRY_RECORDS, PUT_PLACE,
+                         REGISTRY_VALUES(registry_text(place->bucket),
+                                         registry_number(place->revision),
+                                         registry_number(place->noted_ns)),
+                         "note the place of executions", err);
+}
+
+int registry_records_make(struct registry *registry, size_t n, registry_record_at *at,
+                          const void *ctx, const struct change_place *place,
+                          unsigned *ret_conflicts, struct err *err)
+{
+    int r = registry_transaction_begin(registry, err);
+
+    if (r < 0)
+        return r;
+    *ret_conflicts = 0;
+    r = make_all(registry, n, at, ctx, ret_conflicts, err);
+    return registry_transaction_end(registry, r < 0 ? r : put_place(registry, place, err), err);
+}
+
+int registry_records_place(struct registry *registry, struct change_place *ret, struct err *err)
+{
+    int r = registry_read_row(registry, REGISTRY_RECORDS, GET_PLACE, REGISTRY_VALUES({0}),
+                              &place_kind, ret, "look up the place of executions", err);
+
+    if (r != -ENOENT)
+        return r;
+    *ret = (struct change_place){0};
+    return 0;
+}
+
+int registry_records_forget(struct registry *registry, struct err *err)
+{
+    struct change_place there;
+    int r = registry_records_place(registry, &there, err);
+
+    if (r < 0 || !there.bucket[0])
+        return r;
+    r = registry_run(registry, REGISTRY_RECORDS, FORGET_OTHERS, REGISTRY_VALUES({0}),
+                     "forget what others run", err);
+    return r < 0 ? r
+                 : registry_run(registry, REGISTRY_RECORDS, FORGET_PLACE, REGISTRY_VALUES({0}),
+                                "forget the place of executions", err);
+}
+
+int registry_record_process(struct registry *registry, const struct registry_process *after,
+                            struct registry_process *ret, struct err *err)
+{
+    return registry_read_row(
+        registry, REGISTRY_RECORDS, PROCESS,
+        REGISTRY_VALUES(registry_text(after->node), registry_text(after->instance)),
+        &process_kind, ret, "look up what others run", err);
+}
+
+int registry_record_unfinished(struct registry *registry,
+                               const struct registry_process *process, const char *after,
+                               char ret[RECORD_ID_SIZE], struct err *err)
+{
+    return read_id(registry, UNFINISHED,
+                   REGISTRY_VALUES(registry_text(process->node),
+                                   registry_text(process->instance), registry_text(after)),
+                   ret, err);
+}
+
+int registry_record_other(struct registry *registry, const char *id, struct record *ret,
+                          struct err *err)
+{
+    struct read_record row = {.record = *ret};
+    int r =
+        registry_read_row(registry, REGISTRY_RECORDS, OTHER, REGISTRY_VALUES(registry_text(id)),
+                          &accepted_kind, &row, "look up an execution", err);
+
+    if (r == 0)
+        *ret = row.record;
+    return r;
+}

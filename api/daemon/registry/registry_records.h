@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the rows of executions are to a cluster: which of them others made, and what of this
+ * daemon's own is not told yet. An execution that no cluster knows of has nothing here.
+ */
+#ifndef SKILLVM_API_DAEMON_REGISTRY_REGISTRY_RECORDS_H
+#define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_RECORDS_H
+
+#include "api/daemon/registry/registry.h"
+#include "api/daemon/terms/change.h"
+#include "api/daemon/terms/record.h"
+
+/* As registry_execution_accept, of one that the cluster knows of. */
+int registry_record_accept(struct registry *registry, const char *tenant,
+                           const struct registry_execution *execution, struct err *err);
+
+/*
+ * The record of an own row, without who this node is; its result, which is the caller's to
+ * free, is in ret->result too. 0; -ENOENT: there is none, or none that has ended; -EIO;
+ * -ENOMEM.
+ */
+int registry_record_get(struct registry *registry, const char *id, struct record *ret,
+                        char **ret_result, struct err *err);
+/* An own row after this id ("": the first) whose end is not told. 0, -ENOENT or -EIO. */
+int registry_record_untold(struct registry *registry, const char *after,
+                           char ret[RECORD_ID_SIZE], struct err *err);
+/* How many there are. 0 or -EIO. */
+int registry_records_untold(struct registry *registry, uint64_t *ret, struct err *err);
+/* It is told. 0 or -EIO. */
+int registry_record_told(struct registry *registry, const char *id, struct err *err);
+/* What others say of an own row's end takes the place of what it says. 0 or -EIO. */
+int registry_record_adopt(struct registry *registry, const struct record *record,
+                          struct err *err);
+
+/* The record at a place. 0; -EINVAL: it is none, and left out. */
+typedef int registry_record_at(const void *ctx, size_t at, struct record *ret);
+/*
+ * Makes rows of n records of others, in their order, and notes the place, or does nothing. What
+ * is there and has ended stays, as does what is this daemon's own. *ret_conflicts: how many
+ * could not be made, as where there is no such tenant. 0 or -EIO.
+ */
+int registry_records_make(struct registry *registry, size_t n, registry_record_at *at,
+                          const void *ctx, const struct change_place *place,
+                          unsigned *ret_conflicts, struct err *err);
+/* How far that is. 0 or -EIO. */
+int registry_records_place(struct registry *registry, struct change_place *ret,
+                           struct err *err);
+/* A daemon on its own follows nobody: what others have not ended will not end. 0 or -EIO. */
+int registry_records_forget(struct registry *registry, struct err *err);
+
+/* A process of another node. */
+struct registry_process {
+    char node[FLEET_NODE_SIZE];
+    char instance[RECORD_INSTANCE_SIZE];
+};
+/*
+ * The process after this one that has executions which have not ended, and one of these after
+ * an id. Both: 0, -ENOENT or -EIO.
+ */
+int registry_record_process(struct registry *registry, const struct registry_process *after,
+                            struct registry_process *ret, struct err *err);
+int registry_record_unfinished(struct registry *registry,
+                               const struct registry_process *process, const char *after,
+                               char ret[RECORD_ID_SIZE], struct err *err);
+
+/* What another's row was accepted with, into a record that has its process. As above. */
+int registry_record_other(struct registry *registry, const char *id, struct record *ret,
+                          struct err *err);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An execution as the nodes of a cluster tell each other of it: the whole of what is known, so
+ * that of several records of one only the last counts. Values alone.
+ */
+#ifndef SKILLVM_API_DAEMON_TERMS_RECORD_H
+#define SKILLVM_API_DAEMON_TERMS_RECORD_H
+
+#include "api/daemon/terms/fleet_words.h"
+#include "api/daemon/terms/ids.h"
+#include "api/daemon/terms/limits.h"
+#include "api/daemon/terms/tenant.h"
+
+#include <stdint.h>
+
+#define RECORD_ID_SIZE       (sizeof(ID_EXECUTION) + ID_DIGITS)
+#define RECORD_DIGEST_SIZE   65u /* SHA-256, hexadecimal */
+#define RECORD_INSTANCE_SIZE 33u
+#define RECORD_STATUS_SIZE   16u
+/* A longer result is an object. */
+#define RECORD_RESULT_MAX 32768u
+/* What nobody says of one who is honest. */
+#define RECORD_RESULT_BYTES_MAX   (64 * LIMIT_MIB)
+#define RECORD_ARTIFACT_BYTES_MAX (2 * LIMIT_FILES_STREAM)
+#define RECORD_CPU_MS_MAX         (7ull * 86400 * 1000)
+
+/* Texts are "" where there is none. */
+struct record {
+    char id[RECORD_ID_SIZE];
+    char tenant[TENANT_ID_SIZE];
+    char node[FLEET_NODE_SIZE];          /* where it runs */
+    char instance[RECORD_INSTANCE_SIZE]; /* of that node's process */
+    char skill_name[LIMIT_NAME_BYTES + 1];
+    char skill_version[LIMIT_VERSION_BYTES + 1];
+    char skill_digest[RECORD_DIGEST_SIZE];
+    char idempotency_key[LIMIT_KEY_BYTES + 1];
+    char request_digest[RECORD_DIGEST_SIZE]; /* with a key */
+    uint64_t accepted_ns;                    /* realtime, as all here */
+    uint64_t seen;     /* up to which revision that node knew of changes: its tenant is there */
+    bool is_cancelled; /* somebody wants it to end */
+
+    char status[RECORD_STATUS_SIZE]; /* how it ended; "": it has not */
+    uint64_t finished_ns;
+    uint64_t cpu_ms;
+    char artifact_digest[RECORD_DIGEST_SIZE];
+    uint64_t artifact_bytes;
+    char result_digest[RECORD_DIGEST_SIZE]; /* of the object that its result is; or it is here:
+                                             */
+    const char *result;                     /* borrowed, one JSON object */
+    uint64_t result_bytes;                  /* in both cases */
+};
+
+#endif

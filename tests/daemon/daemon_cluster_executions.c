@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executions of several nodes: what one accepts and ends is so at all, whatever is lost. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/nodes_world.h"
+
+#include "base/clock.h"
+
+#include <cjson/cJSON.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define expect harness_expect
+
+#define EXECUTIONS "/v1/executions"
+#define FAKE(how)  "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
+
+struct world {
+    struct nats_world nats;
+    struct harness a, b;
+};
+
+/* Both have the skill. */
+static void begin(struct world *w)
+{
+    nodes_begin_two(&w->nats, &w->a, "", &w->b, "");
+    assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
+    nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
+}
+
+static void end(struct world *w)
+{
+    nodes_end(&w->b);
+    nodes_end(&w->a);
+    nats_end(&w->nats);
+}
+
+static void take_id(struct answer *a, char ret[38])
+{
+    const char *at = strstr(a->body, "exec_");
+
+    if (!at)
+        fail_msg("no id in %s", a->body);
+    snprintf(ret, 38, "%.37s", at);
+    answer_finish(a);
+}
+
+static const char *path_of(const char *id, const char *rest)
+{
+    static char path[2][128];
+    static unsigned n;
+
+    n = !n;
+    snprintf(path[n], sizeof(path[n]), EXECUTIONS "/%s%s", id, rest);
+    return path[n];
+}
+
+static struct answer get_of(const struct harness *h, const char *id, const char *rest)
+{
+    return harness_get(h, path_of(id, rest));
+}
+
+/* Begins one that runs until it is ended. */
+static void begin_long(const struct harness *h, char ret[38])
+{
+    struct answer a = harness_run(h, "{" FAKE("ticks") ",\"timeout\":600,\"async\":true}");
+
+    assert_int_equal(a.status, 202);
+    take_id(&a, ret);
+    nodes_wait(h, path_of(ret, ""), 200, "\"status\":\"running\"");
+}
+
+/* The same bytes at both. */
+static void expect_same(const struct world *w, const char *path)
+{
+    struct answer a = harness_get(&w->a, path), b = harness_get(&w->b, path);
+
+    assert_int_equal(a.status, 200);
+    assert_int_equal(b.status, 200);
+    assert_int_equal(a.len, b.len);
+    assert_memory_equal(a.body, b.body, a.len);
+    answer_finish(&a);
+    answer_finish(&b);
+}
+
+/* Result, list, log, events and files, also where the result is too large for a record. */
+static void what_ran_at_one_is_read_at_another(void **state)
+{
+    struct world w = {0};
+    struct answer a;
+    char small[38], large[38];
+
+    (void)state;
+    begin(&w);
+    a = harness_run(&w.a, "{" FAKE("files") "}");
+    assert_int_equal(a.status, 200);
+    take_id(&a, small);
+    nodes_wait(&w.b, path_of(small, ""), 200, "\"status\":\"success\"");
+    expect_same(&w, path_of(small, ""));
+    expect_same(&w, path_of(small, "/logs"));
+    expect_same(&w, path_of(small, "/files"));
+    expect(get_of(&w.b, small, "/files/a.txt"), 200, "alpha");
+    expect(get_of(&w.b, small, "/events"), 200, "event: result");
+    a = harness_run(&w.a, "{" FAKE("greedy") "}");
+    assert_int_equal(a.status, 200);
+    assert_true(a.len > 4000000);
+    take_id(&a, large);
+    nodes_wait(&w.b, path_of(large, ""), 200, "\"status\":\"success\"");
+    expect_same(&w, path_of(large, ""));
+    expect_same(&w, EXECUTIONS);
+    expect_same(&w, EXECUTIONS "?status=success&skill=demo");
+    /* Those of a node that is new, and of one that was away. */
+    nodes_stop(&w.b);
+    a = harness_run(&w.a, "{" FAKE("files") "}");
+    take_id(&a, small);
+    nats_start_node(&w.b, &w.nats, "b", "");
+    nats_wait_node(&w.b, NODE_JOINED);
+    expect_same(&w, EXECUTIONS);
+    expect(get_of(&w.b, small, "/files/a.txt"), 200, "alpha");
+    nats_wait_node(&w.b, "\"conflicts\":0");
+    end(&w);
+}
+
+/* While it runs elsewhere, and until somebody ends it from there. */
+static void what_runs_at_one_is_ended_from_another(void **state)
+{
+    struct world w = {0};
+    char id[38];
+    struct answer a;
+
+    (void)state;
+    begin(&w);
+    begin_long(&w.a, id);
+    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"accepted\"");
+    expect(get_of(&w.b, id, "/files/x"), 404, "has not ended yet");
+    expect(harness_get(&w.b, EXECUTIONS "?status=accepted"), 200, id);
+    /* A key of another tenant's sees none of it, nor ends it. */
+    {
+        char key[80], key_id[64], headers[160];
+
+        nodes_tenant(&w.b, "other");
+        nodes_key(&w.b, "other", key, key_id);
+        snprintf(headers, sizeof(headers), "Authorization: Bearer %s\r\n", key);
+        expect(harness_request(&w.b, "GET", path_of(id, ""), headers, "", 0), 404, "");
+        expect(harness_request(&w.b, "DELETE", path_of(id, ""), headers, "", 0), 404, "");
+    }
+    expect(harness_request(&w.b, "DELETE", path_of(id, ""), "", "", 0), 202,
+           "\"status\":\"cancelling\"");
+    /* Its events come to the end, there too. */
+    a = get_of(&w.b, id, "/events");
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.body, "tick"));
+    assert_non_null(strstr(a.body, "\"status\":\"cancelled\""));
+    answer_finish(&a);
+    expect(get_of(&w.a, id, ""), 200, "\"status\":\"cancelled\"");
+    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"cancelled\"");
+    expect_same(&w, path_of(id, ""));
+    expect(harness_request(&w.b, "DELETE", path_of(id, ""), "", "", 0), 409,
+           "has ended already");
+    end(&w);
+}
+
+/* A key begins one execution, wherever it comes. */
+static void a_key_begins_one_at_all_nodes(void **state)
+{
+    static const char json[] = "{" FAKE("exit") ",\"input\":1,\"idempotency_key\":\"k1\"}";
+    static const char running[] = "{" FAKE("ticks") ",\"timeout\":600,\"async\":true,"
+                                                    "\"idempotency_key\":\"k2\"}";
+    struct world w = {0};
+    struct answer a, b;
+    char id[38], other[38];
+
+    (void)state;
+    begin(&w);
+    a = harness_run(&w.a, json);
+    b = harness_run(&w.b, json);
+    assert_int_equal(a.status, 200);
+    assert_int_equal(b.status, 200);
+    assert_string_equal(a.body, b.body);
+    answer_finish(&a);
+    answer_finish(&b);
+    expect(harness_run(&w.b, "{" FAKE("exit") ",\"input\":2,\"idempotency_key\":\"k1\"}"), 409,
+           "another request began");
+    a = harness_run(&w.a, running);
+    take_id(&a, id);
+    b = harness_run(&w.b, running);
+    assert_int_equal(b.status, 202);
+    take_id(&b, other);
+    assert_string_equal(id, other);
+    expect(harness_request(&w.b, "DELETE", path_of(id, ""), "", "", 0), 202,
+           "\"status\":\"cancelling\"");
+    /* Who asks again and waits for it hears of its end. */
+    a = harness_request(&w.b, "POST", EXECUTIONS, "Accept: text/event-stream\r\n", running,
+                        strlen(running));
+    answer_finish(&a);
+    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"cancelled\"");
+    end(&w);
+}
+
+/* A node that is killed: what it ran fails at all nodes, and at itself once it is back. */
+static void what_a_lost_node_ran_has_failed(void **state)
+{
+    struct world w = {0};
+    char done[38], lost[38];
+    struct answer a;
+
+    (void)state;
+    begin(&w);
+    a = harness_run(&w.b, "{" FAKE("files") "}");
+    take_id(&a, done);
+    begin_long(&w.b, lost);
+    assert_int_equal(harness_stop(&w.b, SIGKILL), -1);
+    nodes_wait(&w.a, path_of(lost, ""), 200, "the node b was lost while this execution ran");
+    expect(get_of(&w.a, lost, ""), 200, "\"status\":\"failed\"");
+    expect(get_of(&w.a, done, "/files/a.txt"), 200, "alpha");
+    nats_start_node(&w.b, &w.nats, "b", "");
+    nats_wait_node(&w.b, NODE_JOINED);
+    nodes_wait(&w.b, path_of(lost, ""), 200, "the node b was lost while this execution ran");
+    expect_same(&w, EXECUTIONS);
+    expect_same(&w, path_of(lost, ""));
+    end(&w);
+}
+
+/* One that comes back at once says itself what it lost. */
+static void who_comes_back_tells_what_it_lost(void **state)
+{
+    struct world w = {0};
+    char lost[38];
+
+    (void)state;
+    begin(&w);
+    begin_long(&w.b, lost);
+    assert_int_equal(harness_stop(&w.b, SIGKILL), -1);
+    nats_start_node(&w.b, &w.nats, "b", "");
+    nats_wait_node(&w.b, NODE_JOINED);
+    nodes_wait(&w.a, path_of(lost, ""), 200, "\"status\":\"failed\"");
+    nodes_wait(&w.b, path_of(lost, ""), 200, "\"status\":\"failed\"");
+    nodes_wait(&w.b, "/metrics", 200, "skillvm_cluster_untold 0\n");
+    expect_same(&w, path_of(lost, ""));
+    end(&w);
+}
+
+/* Without servers what runs goes on and is told later, and nothing is accepted. */
+static void without_servers_nothing_is_accepted(void **state)
+{
+    struct world w = {0};
+    char id[38];
+
+    (void)state;
+    begin(&w);
+    begin_long(&w.a, id);
+    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"accepted\"");
+    nats_kill(&w.nats, 0);
+    nats_wait_node(&w.a, "\"state\":\"cut_off\",\"reason\":\"unreachable\"");
+    expect(harness_run(&w.a, "{" FAKE("exit") "}"), 503, "cluster_unavailable");
+    expect(harness_request(&w.a, "DELETE", path_of(id, ""), "", "", 0), 202, "");
+    nodes_wait(&w.a, path_of(id, ""), 200, "\"status\":\"cancelled\"");
+    nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 1\n");
+    nats_restart(&w.nats, 0);
+    nats_wait_node(&w.a, NODE_JOINED);
+    nats_wait_node(&w.b, NODE_JOINED);
+    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":");
+    nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
+    /* Both say the same of it: that it was cancelled, or that its node was lost. */
+    for (unsigned i = 0;; i++) {
+        struct answer a = get_of(&w.a, id, ""), b = get_of(&w.b, id, "");
+        bool same = strcmp(a.body, b.body) == 0;
+
+        if (!same && i == 2000)
+            fail_msg("%s is never %s", a.body, b.body);
+        answer_finish(&a);
+        answer_finish(&b);
+        if (same)
+            break;
+        usleep(10000);
+    }
+    end(&w);
+}
+
+/* CPU time of a day counts over all nodes. */
+static void cpu_time_counts_over_all_nodes(void **state)
+{
+    struct world w = {0};
+    char key[80], key_id[64], headers[160];
+
+    (void)state;
+    begin(&w);
+    expect(nodes_admin_sure(&w.a, "POST", "/v1/admin/tenants",
+                            "{\"name\":\"busy\",\"limits\":{\"cpu_ms_per_day\":1}}"),
+           201, "");
+    nodes_key(&w.a, "busy", key, key_id);
+    snprintf(headers, sizeof(headers),
+             "Authorization: Bearer %s\r\nContent-Type: application/json\r\n", key);
+    for (unsigned i = 0;; i++) {
+        static const char json[] = "{\"code\":\"print(1)\",\"lang\":\"python\","
+                                   "\"env\":{\"FAKE\":\"burn\"}}";
+        struct answer a =
+            harness_request(&w.a, "POST", EXECUTIONS, headers, json, strlen(json));
+        int status = a.status;
+
+        if (status != 200 && status != 429)
+            fail_msg("%d %s", a.status, a.body);
+        answer_finish(&a);
+        if (status == 429)
+            break;
+        if (i == 100)
+            fail_msg("its CPU time is never used up");
+    }
+    nodes_wait_key(&w.b, key, 200);
+    for (unsigned i = 0;; i++) {
+        static const char json[] = "{\"code\":\"print(1)\",\"lang\":\"python\"}";
+        struct answer a =
+            harness_request(&w.b, "POST", EXECUTIONS, headers, json, strlen(json));
+        bool is_used_up = a.status == 429 && answer_has(&a, "quota_exceeded");
+
+        answer_finish(&a);
+        if (is_used_up)
+            break;
+        if (i == 500)
+            fail_msg("the other node never knows of it");
+        usleep(10000);
+    }
+    end(&w);
+}
+
+/* Nonsense of a broken node's is left out, counted, and takes nothing away. */
+static void nonsense_changes_nothing(void **state)
+{
+    struct world w = {0};
+    struct answer a;
+    char id[38], subject[128];
+
+    (void)state;
+    begin(&w);
+    a = harness_run(&w.a, "{" FAKE("files") "}");
+    take_id(&a, id);
+    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"success\"");
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
+    nats_publish(&w.nats, subject, "{}", 2);
+    nats_publish(&w.nats, "$KV.skillvm_executions.exec_x", "{}", 2);
+    nodes_wait(&w.b, "/v1/admin/cluster", 200, "wrong_name at \\\"exec_x\\\"");
+    nodes_wait(&w.a, "/v1/admin/cluster", 200, "wrong_name at \\\"exec_x\\\"");
+    expect_same(&w, path_of(id, ""));
+    expect_same(&w, EXECUTIONS);
+    expect(get_of(&w.b, id, "/files/a.txt"), 200, "alpha");
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_ran_at_one_is_read_at_another),
+        cmocka_unit_test(what_runs_at_one_is_ended_from_another),
+        cmocka_unit_test(a_key_begins_one_at_all_nodes),
+        cmocka_unit_test(what_a_lost_node_ran_has_failed),
+        cmocka_unit_test(who_comes_back_tells_what_it_lost),
+        cmocka_unit_test(without_servers_nothing_is_accepted),
+        cmocka_unit_test(cpu_time_counts_over_all_nodes),
+        cmocka_unit_test(nonsense_changes_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

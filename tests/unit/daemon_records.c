@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executions of others as rows, and what of one's own is to be told. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/registry/registry_records.h"
+#include "api/daemon/registry/registry_skill_plan.h"
+#include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/registry/registry_usage.h"
+#include "tests/unit/registry_dir.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DIGITS "0123456789abcdef0123456789abcdef"
+#define ID_A   "exec_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define ID_B   "exec_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define DIGEST DIGITS DIGITS
+
+static struct record other(const char *id)
+{
+    struct record r = {.tenant = TENANT_DEFAULT,
+                       .node = "n",
+                       .instance = DIGITS,
+                       .skill_name = "s",
+                       .accepted_ns = 5};
+
+    (void)strcpy(r.id, id);
+    return r;
+}
+
+static struct record other_ended(const char *id, const char *status)
+{
+    struct record r = other(id);
+
+    (void)strcpy(r.status, status);
+    r.finished_ns = 9;
+    r.cpu_ms = 3;
+    r.artifact_bytes = 10;
+    (void)strcpy(r.artifact_digest, DIGEST);
+    r.result = "{\"a\":1}";
+    r.result_bytes = strlen(r.result);
+    return r;
+}
+
+static int give(const void *ctx, size_t at, struct record *ret)
+{
+    ret[0] = ((const struct record *)ctx)[at];
+    return ret->tenant[0] ? 0 : -EINVAL;
+}
+
+static unsigned make(struct registry *registry, const struct record *records, size_t n)
+{
+    const struct change_place place = {.bucket = "b", .revision = 7, .noted_ns = 1};
+    unsigned conflicts = 99;
+
+    assert_int_equal(
+        registry_records_make(registry, n, give, records, &place, &conflicts, NULL), 0);
+    return conflicts;
+}
+
+static uint64_t used(struct registry *registry)
+{
+    uint64_t ms = 0;
+
+    assert_int_equal(registry_usage_get(registry, TENANT_DEFAULT, 0, &ms, NULL), 0);
+    return ms;
+}
+
+static uint64_t stored(struct registry *registry)
+{
+    struct registry_tenant row;
+    uint64_t bytes;
+
+    assert_int_equal(registry_tenant_get(registry, TENANT_DEFAULT, &row, NULL), 0);
+    bytes = row.stored_bytes;
+    registry_tenant_finish(&row);
+    return bytes;
+}
+
+/* Whatever comes, and however often: one row, one end, one charge. */
+static void records_become_rows_once(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct record r = other(ID_A);
+    struct registry_execution row;
+    struct change_place place;
+    uint64_t bytes;
+
+    assert_int_equal(make(registry, &r, 1), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL), 0);
+    assert_string_equal(row.status, "accepted");
+    assert_string_equal(row.node, "n");
+    assert_int_equal(row.finished_ns, 0);
+    registry_execution_finish(&row);
+    /* It is nobody's to recover here. */
+    assert_int_equal(registry_execution_unfinished(registry, &row, NULL), -ENOENT);
+    r = other_ended(ID_A, "success");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(make(registry, &r, 1), 0);
+    assert_int_equal(used(registry), 3);
+    assert_int_equal(stored(registry), 10 + r.result_bytes);
+    /* One that ended stays as it is. */
+    r = other_ended(ID_A, "failed");
+    assert_int_equal(make(registry, &r, 1), 0);
+    r = other(ID_A);
+    assert_int_equal(make(registry, &r, 1), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL), 0);
+    assert_string_equal(row.status, "success");
+    assert_string_equal(row.result, "{\"a\":1}\n");
+    assert_string_equal(row.artifact_digest, DIGEST);
+    registry_execution_finish(&row);
+    /* What it left is shared, in its size. */
+    assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, NULL), 0);
+    assert_int_equal(bytes, 10);
+    assert_int_equal(registry_records_place(registry, &place, NULL), 0);
+    assert_int_equal(place.revision, 7);
+    /* At once, by who only hears of its end. */
+    r = other_ended(ID_B, "failed");
+    assert_int_equal(make(registry, &r, 1), 0);
+    assert_int_equal(used(registry), 6);
+    registry_close(registry);
+}
+
+/* A tenant that is not there, one row of two tenants, what is none at all. */
+static void what_can_be_no_row_is_counted(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct record both[] = {other_ended(ID_A, "failed"), {.id = ID_B}};
+    struct registry_execution row;
+
+    (void)strcpy(both[0].tenant, "ten_" DIGITS);
+    assert_int_equal(make(registry, both, 2), 1);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL),
+                     -ENOENT);
+    both[0] = other(ID_A);
+    assert_int_equal(make(registry, both, 1), 0);
+    both[0] = other_ended(ID_A, "failed");
+    (void)strcpy(both[0].tenant, "ten_" DIGITS);
+    assert_int_equal(make(registry, both, 1), 1);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL), 0);
+    assert_int_equal(row.finished_ns, 0);
+    registry_execution_finish(&row);
+    registry_close(registry);
+}
+
+static void accept(struct registry *registry, const char *id)
+{
+    const struct registry_execution e = {
+        .id = id, .skill_name = "s", .skill_version = "", .skill_digest = "", .accepted_ns = 1};
+
+    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &e, NULL), 0);
+}
+
+static void end(struct registry *registry, const char *id)
+{
+    const struct registry_ending ending = {.status = "success",
+                                           .result = "{}\n",
+                                           .result_len = 3,
+                                           .finished_ns = 9,
+                                           .cpu_ms = 4,
+                                           .is_shared = true};
+
+    assert_int_equal(registry_execution_end(registry, id, &ending, NULL), 0);
+}
+
+/* Its end is to be told, until it is; nobody else writes it but by an adoption. */
+static void own_rows_are_told(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct record record = other_ended(ID_A, "failed");
+    struct registry_execution row;
+    char *result, id[RECORD_ID_SIZE] = "";
+    uint64_t n;
+
+    accept(registry, ID_A);
+    assert_int_equal(registry_record_get(registry, ID_A, &record, &result, NULL), -ENOENT);
+    assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
+    record = other_ended(ID_A, "failed");
+    assert_int_equal(make(registry, &record, 1), 0);
+    end(registry, ID_A);
+    assert_int_equal(registry_records_untold(registry, &n, NULL), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(registry_record_untold(registry, "", id, NULL), 0);
+    assert_string_equal(id, ID_A);
+    assert_int_equal(registry_record_get(registry, ID_A, &record, &result, NULL), 0);
+    assert_string_equal(record.status, "success");
+    assert_string_equal(result, "{}\n");
+    assert_int_equal(record.cpu_ms, 4);
+    free(result);
+    assert_int_equal(registry_record_told(registry, ID_A, NULL), 0);
+    assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
+    record = other_ended(ID_A, "failed");
+    assert_int_equal(registry_record_adopt(registry, &record, NULL), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL), 0);
+    assert_string_equal(row.status, "failed");
+    assert_string_equal(row.node, "");
+    registry_execution_finish(&row);
+    assert_int_equal(used(registry), 4);
+    registry_close(registry);
+}
+
+/* Which processes have something that has not ended, each once. */
+static void processes_are_found(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct record r[] = {other(ID_A), other(ID_B)};
+    struct registry_process none = {0}, p;
+    char id[RECORD_ID_SIZE];
+
+    accept(registry, "exec_" DIGITS);
+    assert_int_equal(registry_record_process(registry, &none, &p, NULL), -ENOENT);
+    assert_int_equal(make(registry, r, 2), 0);
+    assert_int_equal(registry_record_process(registry, &none, &p, NULL), 0);
+    assert_string_equal(p.node, "n");
+    assert_int_equal(registry_record_unfinished(registry, &p, "", id, NULL), 0);
+    assert_string_equal(id, ID_A);
+    assert_int_equal(registry_record_unfinished(registry, &p, id, id, NULL), 0);
+    assert_string_equal(id, ID_B);
+    assert_int_equal(registry_record_unfinished(registry, &p, id, id, NULL), -ENOENT);
+    none = p;
+    assert_int_equal(registry_record_process(registry, &none, &p, NULL), -ENOENT);
+    /* On its own a daemon has none of them. */
+    assert_int_equal(registry_records_forget(registry, NULL), 0);
+    none = (struct registry_process){0};
+    assert_int_equal(registry_record_process(registry, &none, &p, NULL), -ENOENT);
+    registry_close(registry);
+}
+
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_DIR(records_become_rows_once),
+        IN_DIR(what_can_be_no_row_is_counted),
+        IN_DIR(own_rows_are_told),
+        IN_DIR(processes_are_found),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -5,6 +5,7 @@
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/lock.h"
@@ -39,18 +40,19 @@ static bool is_of_same(const struct record *one, const struct record *other)
 static bool copy_record(const struct cluster_entry *entry, const char *id,
                         struct record_copy *ret)
 {
+    _cleanup_free_ char *text = NULL;
     enum node_refusal unused;
 
     if (entry->is_removed || entry->len == 0)
         return false;
-    ret->text = malloc(entry->len);
-    if (!ret->text)
+    text = malloc(entry->len);
+    if (!text)
         return false;
-    memcpy(ret->text, entry->data, entry->len);
-    if (record_entry_parse(id, ret->text, entry->len, &ret->record, &unused) == 0)
-        return true;
-    record_copy_finish(ret);
-    return false;
+    memcpy(text, entry->data, entry->len);
+    if (record_entry_parse(id, text, entry->len, &ret->record, &unused) < 0)
+        return false;
+    ret->text = steal_ptr(&text);
+    return true;
 }
 
 /*

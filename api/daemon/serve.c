@@ -11,6 +11,7 @@
 #include "api/daemon/lifecycle.h"
 #include "api/daemon/registry/registry_records.h"
 #include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/forward.h"
 #include "api/daemon/store/data_folder.h"
 #include "api/daemon/terms/limits.h"
 #include "base/fd.h"
@@ -304,6 +305,20 @@ static void warn_of_plain_http(const char *address)
                  address);
 }
 
+/* Of other nodes that have no room. */
+static int take_calls(struct daemon *d, struct forward_place *place, struct err *err)
+{
+    const struct cluster_service service = {
+        .ctx = place, .has_room = forward_has_room, .take = forward_take};
+    int r = d->cluster ? cluster_serve(d->cluster, &service, err) : 0;
+
+    if (r == 0)
+        return 0;
+    cluster_stop(d->cluster);
+    cluster_serve_end(d->cluster);
+    return r;
+}
+
 static int serve_requests(struct daemon *d, const struct serve *serve, struct err *err)
 {
     struct lifecycle lifecycle = {.daemon = d,
@@ -311,11 +326,18 @@ static int serve_requests(struct daemon *d, const struct serve *serve, struct er
                                   .config = serve->config,
                                   .notify = serve->notify,
                                   .signals = serve->signals};
+    struct forward_place place = {.daemon = d};
     bool has_unix = serve->sockets->unix_fd >= 0, has_tcp = serve->sockets->tcp_fd >= 0;
     int r = start_http(d, serve, &lifecycle.http, err);
 
     if (r < 0)
         return r;
+    place.http = lifecycle.http;
+    r = take_calls(d, &place, err);
+    if (r < 0) {
+        http_stop(lifecycle.http);
+        return r;
+    }
     log_info("skillvmd", "listening socket=\"%s\" address=\"%s\" version=" SKILLVM_VERSION,
              has_unix ? "(handed over)" : serve->config->socket_path,
              has_tcp ? "(handed over)" : serve->config->listen_address);
@@ -325,6 +347,7 @@ static int serve_requests(struct daemon *d, const struct serve *serve, struct er
     prober_stop(d->prober);
     /* No request waits for servers of the cluster any more. */
     cluster_stop(d->cluster);
+    cluster_serve_end(d->cluster);
     http_stop(lifecycle.http);
     log_info("skillvmd", "stopped");
     return 0;

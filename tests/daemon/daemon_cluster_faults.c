@@ -66,8 +66,10 @@ static const char users[] =
     "      \"$JS.API.STREAM.MSG.GET.KV_skillvm_executions\",\n"
     "      \"$JS.API.CONSUMER.*.KV_skillvm_executions\",\n"
     "      \"$JS.API.CONSUMER.*.KV_skillvm_executions.>\",\n"
-    "      \"$JS.FC.KV_skillvm_executions.>\", \"$KV.skillvm_executions.>\" ],\n"
-    "    subscribe: [ \"_INBOX.>\" ] } },\n"
+    "      \"$JS.FC.KV_skillvm_executions.>\", \"$KV.skillvm_executions.>\",\n"
+    "      \"skillvm.run.*\" ],\n"
+    "    allow_responses: true,\n"
+    "    subscribe: [ \"_INBOX.>\", \"skillvm.run.*\" ] } },\n"
     "  { user: nobody, password: secret, permissions: {\n"
     "    publish: [ \"$JS.API.INFO\" ], subscribe: [ \"_INBOX.>\" ] } }\n"
     "] }\n";

@@ -27,6 +27,7 @@ static void destroy(struct cluster *c)
     (void)pthread_mutex_destroy(&c->follow.writer);
     (void)pthread_mutex_destroy(&c->lock);
     (void)pthread_cond_destroy(&c->wake);
+    (void)pthread_cond_destroy(&c->room);
     free(c);
 }
 CLEANUP_WITH(struct cluster *, destroy)
@@ -115,6 +116,7 @@ int cluster_create(const struct cluster_config *config, struct cluster **ret, st
     (void)pthread_mutex_init(&c->lock, NULL);
     (void)pthread_mutex_init(&c->follow.writer, NULL);
     cond_init(&c->wake);
+    cond_init(&c->room);
     c->replicas = config->replicas;
     c->since_ns = clock_realtime_ns();
     take_servers(c, config->servers);

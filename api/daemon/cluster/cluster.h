@@ -190,6 +190,30 @@ int cluster_record_cancel(struct cluster *cluster, const char *id, struct err *e
 /* Whether a process has no entry among the nodes any more. 0 or -EAGAIN. */
 int cluster_process_is_gone(struct cluster *cluster, const char *node, const char *instance,
                             bool *ret, struct err *err);
+/* What this node does for others. Both are called by several threads. */
+struct cluster_service {
+    void *ctx;
+    bool (*has_room)(void *ctx);
+    /* Does what a call says, as of a stranger's, and appends an answer that is never empty. */
+    void (*take)(void *ctx, const char *data, size_t len, struct buf *answer);
+};
+#define CLUSTER_CALL_MAX (512u * 1024u) /* bytes of a call */
+/* Takes calls while it has room, until cluster_serve_end. 0 or -errno. */
+int cluster_serve(struct cluster *cluster, const struct cluster_service *service,
+                  struct err *err);
+/* There may be room again. */
+void cluster_note_room(struct cluster *cluster);
+/* Ends that once the cluster was stopped, and waits for what is at work. NULL is fine. */
+void cluster_serve_end(struct cluster *cluster);
+/*
+ * Calls a node that has room and an image, with the answer appended. 0; -ENOENT: there is none;
+ * -EAGAIN: nobody knows what became of it.
+ */
+int cluster_call(struct cluster *cluster, const char *image, const char *data, size_t len,
+                 struct buf *ret_answer, struct err *err);
+/* Until this node has the changes up to a revision that another one saw. */
+void cluster_await_seen(struct cluster *cluster, uint64_t seen);
+
 /* Waits until rows may have changed, or for a moment. False where the daemon stops. */
 bool cluster_records_wait(struct cluster *cluster, uint64_t deadline_ns);
 

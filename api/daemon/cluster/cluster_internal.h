@@ -10,8 +10,9 @@
 
 #include <pthread.h>
 
-#define CLUSTER_LEFT_MAX 16u  /* of pushes that ended in the middle; of more nobody knows */
-#define CLUSTER_SLICE_MS 250u /* how long a stop may wait for who waits for entries */
+#define CLUSTER_LEFT_MAX     16u /* of pushes that ended in the middle; of more nobody knows */
+#define CLUSTER_CALL_THREADS 2u
+#define CLUSTER_SLICE_MS     250u /* how long a stop may wait for who waits for entries */
 
 /* How the node follows the changes of tenants, keys and skills. */
 struct cluster_follow {
@@ -53,6 +54,7 @@ struct cluster {
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wake;
+    pthread_cond_t room; /* for calls */
     bool is_stopping;
     unsigned hurries; /* somebody changed something: try again at once */
     enum cluster_state state;
@@ -72,6 +74,10 @@ struct cluster {
     struct cluster_tail records;
     uint64_t distrust_ns; /* the thread's that follows them */
     struct cluster_links links;
+    struct cluster_service service;
+    pthread_t servers_of_calls[CLUSTER_CALL_THREADS];
+    unsigned n_servers_of_calls;
+    int n_serving; /* of them that take calls now; under the lock */
 };
 
 /*

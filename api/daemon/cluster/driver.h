@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /* Both sides have the same, or the module is of another version. */
-#define CLUSTER_DRIVER_VERSION 4u
+#define CLUSTER_DRIVER_VERSION 5u
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
@@ -73,7 +73,7 @@ struct cluster_bucket {
     uint64_t last_revision; /* of whatever was written last; not of one that is to be made */
 };
 
-/* An entry of a bucket, or the mark that one was removed. Given back by release. */
+/* An entry of a bucket, the mark that one was removed, or a message. Given back by release. */
 struct cluster_entry {
     char key[CLUSTER_KEY_SIZE]; /* "" for one that does not fit */
     const char *data;           /* the module's; not NUL-terminated */
@@ -175,6 +175,25 @@ struct cluster_driver {
     /* Takes all away that is under a key. */
     enum cluster_fault (*objects_purge)(struct cluster_link *link, const char *bucket,
                                         const char *key, struct err *err);
+
+    /*
+     * From here on next_call gives what is sent to a subject: of those who share a group each
+     * message goes to one. At most one at a time; with NULL none any more.
+     */
+    enum cluster_fault (*serve)(struct cluster_link *link, const char *subject,
+                                const char *group, struct err *err);
+    /* Waits for one; its key is "". *ret_some is false where none came. */
+    enum cluster_fault (*next_call)(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
+                                    struct cluster_entry *ret, struct err *err);
+    /* Answers one that next_call gave, and that was not released. */
+    enum cluster_fault (*answer)(struct cluster_link *link, const struct cluster_entry *call,
+                                 const char *data, size_t len, struct err *err);
+    /*
+     * Sends to a subject and waits for the answer. CLUSTER_NO_ENTRY where nobody is there to
+     * take it, CLUSTER_NO_QUORUM where no answer came.
+     */
+    enum cluster_fault (*call)(struct cluster_link *link, const char *subject, const char *data,
+                               size_t len, struct cluster_entry *ret, struct err *err);
 };
 
 typedef const struct cluster_driver *cluster_driver_fn(void);

@@ -151,6 +151,8 @@ static void *worker(void *arg)
         LIST_REMOVE(e, live);
         (void)pthread_cond_broadcast(&engine->idle);
         (void)pthread_mutex_unlock(&engine->lock);
+        if (engine->config.env.ledger)
+            ledger_note_room(engine->config.env.ledger);
         execution_unref(e);
     }
     await_others(engine);
@@ -480,6 +482,14 @@ void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_run
 
     *ret_queued = count.waiting;
     *ret_running = count.running;
+}
+
+bool engine_has_room(struct engine *engine)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+    const struct fair_count count = fair_queue_count(engine->queue);
+
+    return !engine->stopping && count.waiting + count.running < engine->config.max_running;
 }
 
 static void measure_tenant(void *ctx, const char *tenant, struct fair_count count)

@@ -65,6 +65,8 @@ bool engine_has_session(struct engine *engine, const char *tenant, const char *s
 /* The limits of a tenant were changed: those for what waits hold from now on. */
 void engine_limits_changed(struct engine *engine, const char *tenant);
 
+/* Whether one that is accepted now begins at once, as far as slots say. */
+bool engine_has_room(struct engine *engine);
 /* How many wait and how many run now. */
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running);
 /* All that is so now of the queue and the slots. Other gauges are left alone. */

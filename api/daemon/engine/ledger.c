@@ -64,19 +64,15 @@ static void copy(char *ret, size_t size, const char *text)
 static int accept_lost(struct ledger *ledger, const char *tenant,
                        const struct registry_execution *execution, const struct err *why)
 {
-    struct err ignored = {0};
-    int r = registry_record_accept(ledger->env.registry, tenant, execution, &ignored);
+    struct err err = {0};
 
-    if (r == 0)
-        r = lost_end(ledger->env.registry, execution, why->message, true, &ignored);
-    if (r < 0)
-        log_error("ledger", "execution=%s lost=\"%s\"", execution->id, ignored.message);
+    if (registry_record_accept(ledger->env.registry, tenant, execution, &err) < 0 ||
+        lost_end(ledger->env.registry, execution, why->message, true, &err) < 0)
+        log_error("ledger", "execution=%s lost=\"%s\"", execution->id, err.message);
     return -EAGAIN;
 }
 
-/* Until what another node began under the same key is a row here. */
-static int await_other(struct ledger *ledger, const char *tenant, const char *id,
-                       struct err *err)
+int ledger_await(struct ledger *ledger, const char *tenant, const char *id, struct err *err)
 {
     const uint64_t deadline_ns = clock_monotonic_ns() + FOLLOW_NS;
 
@@ -84,7 +80,7 @@ static int await_other(struct ledger *ledger, const char *tenant, const char *id
         _cleanup_registry_execution_ struct registry_execution row = {0};
 
         if (registry_execution_get(ledger->env.registry, tenant, id, &row, NULL) == 0)
-            return err_set(err, EEXIST, "the idempotency key is in use");
+            return 0;
         if (!cluster_records_wait(ledger->env.cluster, clock_monotonic_ns() + SLICE_NS))
             break;
     }
@@ -107,8 +103,10 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
     copy(record.request_digest, sizeof(record.request_digest), execution->request_digest);
     cluster_sign_record(ledger->env.cluster, &record);
     r = cluster_record_accept(ledger->env.cluster, &record, err);
-    if (r == -EEXIST)
-        return await_other(ledger, tenant, execution->id, err);
+    if (r == -EEXIST) {
+        r = ledger_await(ledger, tenant, execution->id, err);
+        return r < 0 ? r : err_set(err, EEXIST, "another node has accepted it");
+    }
     if (r == -ETIMEDOUT)
         return accept_lost(ledger, tenant, execution, err);
     if (r < 0)
@@ -183,31 +181,49 @@ static int adopt(struct ledger *ledger, const struct record *ours, struct record
     return r;
 }
 
-int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result)
+/* What the others say takes the place of what this node says. -EEXIST, or -errno. */
+static int yield(struct ledger *ledger, const struct record *record, struct record *theirs,
+                 struct buf *ret_result, struct err *err)
+{
+    int r = adopt(ledger, record, theirs, err);
+
+    if (r < 0)
+        return r;
+    if (ret_result && theirs->result)
+        (void)buf_printf(ret_result, "%.*s\n", (int)theirs->result_bytes, theirs->result);
+    return -EEXIST;
+}
+
+static int tell(struct ledger *ledger, struct record *record, struct buf *ret_result,
+                struct err *err)
 {
     struct record_copy theirs = {0};
+    int r = send(ledger, record, &theirs, err);
+
+    if (r == -EEXIST)
+        r = yield(ledger, record, &theirs.record, ret_result, err);
+    record_copy_finish(&theirs);
+    return r < 0 ? r : registry_record_told(ledger->env.registry, record->id, err);
+}
+
+int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result)
+{
     _cleanup_free_ char *result = NULL;
     struct record record;
     struct err err = {0};
     int r = registry_record_get(ledger->env.registry, id, &record, &result, &err);
 
-    if (r == -ENOENT)
-        return 0;
-    if (r == 0)
-        r = send(ledger, &record, &theirs, &err);
-    if (r == 0) {
-        r = registry_record_told(ledger->env.registry, id, &err);
-    } else if (r == -EEXIST) {
-        r = adopt(ledger, &record, &theirs.record, &err);
-        if (r == 0 && ret_result && theirs.record.result)
-            (void)buf_printf(ret_result, "%.*s\n", (int)theirs.record.result_bytes,
-                             theirs.record.result);
-        r = r == 0 ? -EEXIST : r;
-    }
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    r = tell(ledger, &record, ret_result, &err);
     if (r < 0 && r != -EEXIST)
         log_warn("ledger", "execution=%s is=\"not told yet\" reason=\"%s\"", id, err.message);
-    record_copy_finish(&theirs);
     return r;
+}
+
+void ledger_note_room(struct ledger *ledger)
+{
+    cluster_note_room(ledger->env.cluster);
 }
 
 int ledger_cancel(struct ledger *ledger, const char *id, struct err *err)

@@ -47,6 +47,10 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
  * its result (caller's).
  */
 int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result);
+/* Until what another node accepted is a row here, for a few seconds. 0 or -EAGAIN. */
+int ledger_await(struct ledger *ledger, const char *tenant, const char *id, struct err *err);
+/* An execution of this node made room for another one. */
+void ledger_note_room(struct ledger *ledger);
 /* Wants an execution of another node to end. As cluster_record_cancel. */
 int ledger_cancel(struct ledger *ledger, const char *id, struct err *err);
 

@@ -91,16 +91,18 @@ static bool end_one(struct registry *registry, struct cluster *cluster,
     char reason[128];
     int r = find(registry, process, id, &record, &err);
 
-    if (r == -ENOENT)
-        return true;
+    if (r < 0)
+        return r == -ENOENT;
     (void)snprintf(reason, sizeof(reason), "the node %s was lost while this execution ran",
                    process->node);
-    r = r < 0 ? r : lost_tell(cluster, &record, reason, &err);
-    if (r == 0)
-        log_warn("ledger", "execution=%s lost=\"%s\"", id, reason);
-    else if (r != -EEXIST)
+    r = lost_tell(cluster, &record, reason, &err);
+    if (r == -EEXIST)
+        return true;
+    if (r < 0)
         log_warn("ledger", "execution=%s is=\"not ended\" reason=\"%s\"", id, err.message);
-    return r == 0 || r == -EEXIST;
+    else
+        log_warn("ledger", "execution=%s lost=\"%s\"", id, reason);
+    return r == 0;
 }
 
 static bool end_of(struct registry *registry, struct cluster *cluster,

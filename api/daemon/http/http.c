@@ -164,3 +164,37 @@ void http_stop(struct http_server *server)
     http_conns_finish(&server->conns, clock_monotonic_ns() + FAREWELL_NS);
     free(server);
 }
+
+static bool keep_body(struct http_exchange *x, const void *body, size_t len)
+{
+    if (len > SPOOL_MEMORY_MAX) {
+        if (http_hold(x, HTTP_HELD_BODY, len, 0) == HTTP_PLACE_NONE)
+            return false;
+        x->held = len;
+    }
+    x->request.body = spool_init(x->config->tmp_fd, len);
+    return spool_append(&x->request.body, body, len) == 0;
+}
+
+bool http_call(struct http_server *server, const char *tenant, const void *body, size_t len,
+               http_handle_fn *handle, void *ctx)
+{
+    static const struct http_route route = {.body = HTTP_BODY_JSON};
+    struct http_exchange *x = calloc(1, sizeof(*x));
+    bool is_kept;
+
+    if (!x)
+        return false;
+    x->config = &server->config;
+    x->route = &route;
+    x->reply = http_reply_init();
+    x->request.host = "";
+    (void)snprintf(x->request.caller.tenant, sizeof(x->request.caller.tenant), "%s", tenant);
+    is_kept = keep_body(x, body, len);
+    if (is_kept)
+        handle(ctx, &x->request, &x->reply);
+    http_body_finish(x);
+    http_reply_empty(&x->reply, 0);
+    free(x);
+    return is_kept;
+}

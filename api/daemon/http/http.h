@@ -248,6 +248,14 @@ void http_request_shrink(struct http_request *request, uint64_t bytes);
  */
 uint64_t http_request_hand_over(struct http_request *request, uint64_t bytes);
 
+/*
+ * For who asks by another way than a connection: a handler gets a request of a tenant that has
+ * come as a whole, with this as its JSON body. It counts as its tenant's like any other. False:
+ * there was no room or no memory for it. ctx is the handler's.
+ */
+bool http_call(struct http_server *server, const char *tenant, const void *body, size_t len,
+               http_handle_fn *handle, void *ctx);
+
 /* Fills a reply that has no body. */
 void http_reply_empty(struct http_reply *reply, unsigned status);
 /* Fills a reply with JSON text that is formatted. */

@@ -233,6 +233,7 @@ static void link_close(struct cluster_link *link)
        then (nats.c#637): nothing comes any more once the thread that reads has ended. */
     natsConnection_Close(link->connection);
     natsSubscription_Destroy(link->watched);
+    natsSubscription_Destroy(link->calls);
     natsSubscription_Destroy(link->confirmations);
     natsInbox_Destroy(link->inbox);
     jsCtx_Destroy(link->stream);
@@ -564,6 +565,10 @@ static const struct cluster_driver driver = {
     .chunk_confirm = nats_chunk_confirm,
     .objects_watch = nats_objects_watch,
     .objects_purge = nats_objects_purge,
+    .serve = nats_serve,
+    .next_call = nats_next_call,
+    .answer = nats_answer,
+    .call = nats_call,
 };
 
 const struct cluster_driver *skillvm_cluster_driver(void);

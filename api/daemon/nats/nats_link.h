@@ -18,6 +18,7 @@ struct cluster_link {
     bool *denied;      /* a slot */
     size_t prefix_len; /* of the subjects that are watched */
 
+    natsSubscription *calls;         /* that are served; or NULL */
     natsSubscription *confirmations; /* of what was sent without waiting; or NULL */
     natsInbox *inbox;                /* to which these come */
     unsigned unconfirmed;
@@ -76,5 +77,15 @@ enum cluster_fault nats_objects_watch(struct cluster_link *link, const char *buc
                                       const char *key, struct err *err);
 enum cluster_fault nats_objects_purge(struct cluster_link *link, const char *bucket,
                                       const char *key, struct err *err);
+
+/* Those for calls. */
+enum cluster_fault nats_serve(struct cluster_link *link, const char *subject, const char *group,
+                              struct err *err);
+enum cluster_fault nats_next_call(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
+                                  struct cluster_entry *ret, struct err *err);
+enum cluster_fault nats_answer(struct cluster_link *link, const struct cluster_entry *call,
+                               const char *data, size_t len, struct err *err);
+enum cluster_fault nats_call(struct cluster_link *link, const char *subject, const char *data,
+                             size_t len, struct cluster_entry *ret, struct err *err);
 
 #endif

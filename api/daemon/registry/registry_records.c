@@ -136,22 +136,28 @@ static const struct registry_rows id_kind = REGISTRY_ROWS(record, id_columns);
                     registry_number((e)->accepted_ns), registry_text((e)->idempotency_key),    \
                     registry_text((e)->request_digest), registry_text(tenant))
 
+static int accept(struct registry *registry, const char *tenant,
+                  const struct registry_execution *execution, struct err *err)
+{
+    int r = registry_put_step(registry, REGISTRY_RECORDS, ACCEPT, ACCEPTANCE(execution, tenant),
+                              "store an execution", err);
+
+    if (r == -ENOENT)
+        return err_set(err, ENOENT, "the tenant was deleted");
+    return r < 0 ? r
+                 : registry_step(registry, REGISTRY_RECORDS, NOTE_OWN,
+                                 REGISTRY_VALUES(registry_text(execution->id)),
+                                 "store an execution", err);
+}
+
 int registry_record_accept(struct registry *registry, const char *tenant,
                            const struct registry_execution *execution, struct err *err)
 {
     int r = registry_transaction_begin(registry, err);
 
-    if (r < 0)
-        return r;
-    r = registry_put_step(registry, REGISTRY_RECORDS, ACCEPT, ACCEPTANCE(execution, tenant),
-                          "store an execution", err);
-    if (r == 0)
-        r = registry_step(registry, REGISTRY_RECORDS, NOTE_OWN,
-                          REGISTRY_VALUES(registry_text(execution->id)), "store an execution",
-                          err);
-    if (r == -ENOENT)
-        (void)err_set(err, ENOENT, "the tenant was deleted");
-    return registry_transaction_end(registry, r, err);
+    return r < 0 ? r
+                 : registry_transaction_end(registry, accept(registry, tenant, execution, err),
+                                            err);
 }
 
 int registry_record_get(struct registry *registry, const char *id, struct record *ret,
@@ -233,9 +239,10 @@ int registry_record_adopt(struct registry *registry, const struct record *record
     if (r < 0)
         return r;
     r = end_step(registry, ADOPT, record, err);
-    if (r == 0)
-        r = note_end(registry, record, err);
-    return registry_transaction_end(registry, r == -ENOENT ? 0 : r, err);
+    /* Its row may have gone meanwhile. */
+    if (r < 0)
+        return registry_transaction_end(registry, r == -ENOENT ? 0 : r, err);
+    return registry_transaction_end(registry, note_end(registry, record, err), err);
 }
 
 /* A row that there was none of yet. */

@@ -80,6 +80,14 @@ int daemon_reply_file(struct http_reply *reply, int fd, const char *path, struct
  */
 void execution_answer(struct daemon *d, struct http_request *request, const char *said,
                       size_t said_len, struct http_reply *reply);
+/* What another node that has no room has given an execution. Borrowed. */
+struct execution_given {
+    const char *id;
+    const char *digest; /* of all that its request said; "" without a key */
+};
+/* Accepts it here, for that node to answer with. False where it did not. */
+bool execution_take(struct daemon *d, struct http_request *request,
+                    const struct execution_given *given, struct http_reply *reply);
 
 http_handle_fn route_health, route_ready, route_metrics;
 http_handle_fn route_admin_tenant_create, route_admin_tenant_list, route_admin_tenant_get,

@@ -5,6 +5,7 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/execution_reply.h"
 #include "api/daemon/routes/failure.h"
+#include "api/daemon/routes/forward.h"
 #include "api/daemon/routes/inputs.h"
 #include "api/daemon/routes/intake.h"
 #include "api/daemon/routes/lookup.h"
@@ -25,8 +26,9 @@
 /* Everything a POST builds before the execution is accepted. */
 struct creation {
     struct daemon *daemon;
-    const char *tenant; /* borrowed of the request */
-    const char *said;   /* what an idempotency key belongs to; NULL: the JSON of the request */
+    const char *tenant;                  /* borrowed of the request */
+    const struct execution_given *given; /* by another node; NULL: it is of this one */
+    const char *said; /* what an idempotency key belongs to; NULL: the JSON of the request */
     size_t said_len;
     struct request request;
     char request_digest[SHA256_HEX_SIZE]; /* with a key: of all that the request says */
@@ -301,6 +303,11 @@ static bool check_key(struct creation *c, const char *text, size_t len, struct s
 
     if (!c->request.idempotency_key)
         return true;
+    /* Whoever sent it looked. */
+    if (c->given) {
+        (void)snprintf(c->request_digest, sizeof(c->request_digest), "%s", c->given->digest);
+        return true;
+    }
     r = digest_request(c->said ? c->said : text, c->said ? c->said_len : len, upload,
                        c->request_digest);
     return failure_or_true(reply, r < 0 ? -EIO : 0, &err) && find_repeated(c, reply);
@@ -316,8 +323,10 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
     c->e = execution_create(c->tenant, &err);
     if (!c->e)
         return failure_or_true(reply, -ENOMEM, &err);
+    if (c->given)
+        (void)snprintf(c->e->id, sizeof(c->e->id), "%s", c->given->id);
     c->e->session = steal_ptr(&c->request.session);
-    if (key && c->daemon->ledger && ledger_id_of_key(c->tenant, key, c->e->id) < 0)
+    if (key && !c->given && c->daemon->ledger && ledger_id_of_key(c->tenant, key, c->e->id) < 0)
         return failure_or_true(reply, -EIO, &err);
     if (key) {
         c->e->idempotency_key = strdup(key);
@@ -399,6 +408,29 @@ static bool plan(struct creation *c, struct http_reply *reply)
     return failure_or_true(reply, r, &err);
 }
 
+/*
+ * Where this node has no room another one may. What only this node has goes nowhere else, nor
+ * does what came from elsewhere.
+ */
+static bool go_elsewhere(const struct creation *c, const char *text, size_t len)
+{
+    struct daemon *d = c->daemon;
+    const struct forward_wish wish = {.tenant = c->tenant,
+                                      .id = c->e->id,
+                                      .digest = c->request_digest,
+                                      .image = d->images.known.list[c->e->image.place].name,
+                                      .text = text,
+                                      .len = len};
+
+    if (!d->ledger || c->given || c->e->session || engine_has_room(d->engine))
+        return false;
+    for (size_t i = 0; i < c->request.n_files; i++) {
+        if (c->request.files[i].from == REQUEST_FILE_UPLOADED)
+            return false;
+    }
+    return forward_send(d, &wish);
+}
+
 /* Parses the request and completes the draft. False when *reply says why not. */
 static bool prepare(struct creation *c, struct http_request *http, struct http_reply *reply)
 {
@@ -442,6 +474,10 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return false;
     if (!plan(c, reply))
         return false;
+    if (!upload && go_elsewhere(c, text, len)) {
+        c->repeated = strdup(c->e->id);
+        return failure_or_true(reply, c->repeated ? 0 : err_no_memory(&err), &err);
+    }
     /* What only this execution has: it may wait for long after the request is over. */
     r = take_input(c, json, text, &own);
     if (r < 0)
@@ -462,11 +498,16 @@ static bool submit(struct creation *c, struct http_reply *reply)
                        : engine_submit(c->daemon->engine, c->e, &refusal, &err);
 
     /* Another request with the same key was quicker. */
-    if ((r == -EEXIST || (r == -EADDRINUSE && c->request.idempotency_key)) &&
+    if ((r == -EEXIST || r == -EADDRINUSE) && c->request.idempotency_key && !c->given &&
         !find_repeated(c, reply))
         return false;
     if (c->repeated)
         return true;
+    /* One that was asked to take it did so, and its answer was lost. */
+    if (r == -EEXIST && !c->request.idempotency_key && !c->given) {
+        c->repeated = strdup(c->e->id);
+        return failure_or_true(reply, c->repeated ? 0 : err_no_memory(&err), &err);
+    }
     return check_admission(c, reply, r, &refusal, &err);
 }
 
@@ -488,6 +529,16 @@ void execution_answer(struct daemon *d, struct http_request *http, const char *s
         execution_reply(d, http, reply, e, is_async);
     else if (accepted)
         execution_reply_row(d, http, reply, &row, is_async);
+}
+
+bool execution_take(struct daemon *d, struct http_request *http,
+                    const struct execution_given *given, struct http_reply *reply)
+{
+    struct creation c = {.daemon = d, .given = given};
+    bool accepted = prepare(&c, http, reply) && submit(&c, reply);
+
+    creation_finish(&c);
+    return accepted;
 }
 
 void route_execution_create(void *ctx, struct http_request *http, struct http_reply *reply)

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls between nodes. Nodes of the same images are one group, and a node is of its group only
+ * while it has room: so a call finds one that has, or hears at once that there is none.
+ */
+#include "api/daemon/cluster/cluster_internal.h"
+
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/lock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SUBJECT_SIZE 48u
+#define GROUPS_MAX   8u   /* of other images that are tried */
+#define JOIN_MS      100u /* between two looks at whether this node is joined */
+
+/* FNV-1a. Where two sets of images are taken for one a call may find a node without its image,
+   which does not take it. */
+static uint64_t hash_of_images(const struct node_entry *node)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < node->n_images; i++) {
+        uint64_t hash = 0xcbf29ce484222325u;
+
+        for (const char *at = node->images[i]; *at; at++)
+            hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+        sum += hash;
+    }
+    return sum;
+}
+
+static void name_subject(uint64_t group, char ret[SUBJECT_SIZE])
+{
+    (void)snprintf(ret, SUBJECT_SIZE, "skillvm.run.%016llx", (unsigned long long)group);
+}
+
+static bool has_image(const struct node_entry *node, const char *image)
+{
+    for (size_t i = 0; i < node->n_images; i++) {
+        if (strcmp(node->images[i], image) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The groups of nodes that have an image, this node's own first. */
+static size_t find_groups(struct cluster *c, const char *image, uint64_t ret[GROUPS_MAX])
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    size_t n = 1;
+
+    ret[0] = hash_of_images(&c->self);
+    for (size_t i = 0; i < c->nodes.n && n < GROUPS_MAX; i++) {
+        const struct node_entry *node = &c->nodes.list[i]->entry;
+        uint64_t group = hash_of_images(node);
+        bool is_new = has_image(node, image);
+
+        for (size_t k = 0; k < n; k++)
+            is_new = is_new && ret[k] != group;
+        if (is_new)
+            ret[n++] = group;
+    }
+    return n;
+}
+
+static enum cluster_fault call_one(struct cluster *c, uint64_t group, const char *data,
+                                   size_t len, struct buf *ret_answer, struct err *err)
+{
+    struct cluster_entry answer = {0};
+    char subject[SUBJECT_SIZE];
+    struct cluster_link *link;
+    enum cluster_fault fault;
+    bool is_used;
+
+    if (cluster_link_take(c, &link, &is_used, err) < 0)
+        return CLUSTER_UNREACHABLE;
+    name_subject(group, subject);
+    fault = c->driver->call(link, subject, data, len, &answer, err);
+    cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_NO_ENTRY);
+    if (fault == CLUSTER_OK)
+        (void)buf_append(ret_answer, answer.data, answer.len);
+    c->driver->release(&answer);
+    return fault;
+}
+
+int cluster_call(struct cluster *c, const char *image, const char *data, size_t len,
+                 struct buf *ret_answer, struct err *err)
+{
+    uint64_t groups[GROUPS_MAX];
+    size_t n = find_groups(c, image, groups);
+    int r = cluster_check_joined(c, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n; i++) {
+        enum cluster_fault fault = call_one(c, groups[i], data, len, ret_answer, err);
+
+        if (fault == CLUSTER_OK)
+            return 0;
+        if (fault != CLUSTER_NO_ENTRY)
+            return -EAGAIN;
+        *err = (struct err){0};
+    }
+    return err_set(err, ENOENT, "no other node has room");
+}
+
+void cluster_await_seen(struct cluster *c, uint64_t seen)
+{
+    (void)tail_wait(&c->follow.tail, seen);
+}
+
+static void count_serving(struct cluster *c, int n)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    c->n_serving += n;
+}
+
+/* Takes part in its group over a connection while there is room. */
+static enum cluster_fault serve_while_good(struct cluster *c, struct cluster_link *link,
+                                           struct err *err)
+{
+    const struct cluster_service *service = &c->service;
+    enum cluster_fault fault = CLUSTER_OK;
+    char subject[SUBJECT_SIZE];
+
+    name_subject(hash_of_images(&c->self), subject);
+    fault = c->driver->serve(link, subject, "nodes", err);
+    count_serving(c, 1);
+    while (fault == CLUSTER_OK && !cluster_is_stopping(c) && service->has_room(service->ctx)) {
+        _cleanup_buf_ struct buf answer = buf_init(4096);
+        struct cluster_entry call = {0};
+        bool some = false;
+
+        fault = c->driver->next_call(link, CLUSTER_SLICE_MS, &some, &call, err);
+        if (!some)
+            continue;
+        service->take(service->ctx, call.data, call.len, &answer);
+        fault = c->driver->answer(link, &call, buf_cstr(&answer), answer.len, err);
+        c->driver->release(&call);
+    }
+    count_serving(c, -1);
+    return fault == CLUSTER_OK ? c->driver->serve(link, NULL, NULL, err) : fault;
+}
+
+static bool is_joined(struct cluster *c)
+{
+    struct cluster_status status;
+
+    cluster_look(c, &status);
+    return status.state == CLUSTER_JOINED;
+}
+
+static void pause_ms(struct cluster *c, unsigned ms)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    uint64_t deadline_ns = clock_monotonic_ns() + ms * NS_PER_MS;
+
+    while (!c->is_stopping && cond_wait_until(&c->wake, &c->lock, deadline_ns))
+        ;
+}
+
+void cluster_note_room(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    (void)pthread_cond_broadcast(&c->room);
+}
+
+/* Who makes room says so; a stop is seen within a slice. */
+static void wait_for_room(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    (void)cond_wait_until(&c->room, &c->lock,
+                          clock_monotonic_ns() + CLUSTER_SLICE_MS * NS_PER_MS);
+}
+
+static void *serve_calls(void *cluster)
+{
+    struct cluster *c = cluster;
+    struct cluster_link *link = NULL;
+
+    while (!cluster_is_stopping(c)) {
+        struct err err = {0};
+        enum cluster_fault fault = CLUSTER_OK;
+
+        if (!is_joined(c)) {
+            pause_ms(c, JOIN_MS);
+            continue;
+        }
+        if (!c->service.has_room(c->service.ctx)) {
+            wait_for_room(c);
+            continue;
+        }
+        if (!link && cluster_connect(c, 0, &link, &err) < 0)
+            link = NULL;
+        fault = link ? serve_while_good(c, link, &err) : CLUSTER_UNREACHABLE;
+        if (fault == CLUSTER_OK)
+            continue;
+        log_warn("cluster", "calls=\"not taken\" node=%s reason=\"%s\"", c->self.node,
+                 err.message);
+        c->driver->close(link);
+        link = NULL;
+        pause_ms(c, CLUSTER_BACKOFF_MAX_MS);
+    }
+    c->driver->close(link);
+    return NULL;
+}
+
+int cluster_serve(struct cluster *c, const struct cluster_service *service, struct err *err)
+{
+    c->service = *service;
+    while (c->n_servers_of_calls < CLUSTER_CALL_THREADS) {
+        int r =
+            pthread_create(&c->servers_of_calls[c->n_servers_of_calls], NULL, serve_calls, c);
+
+        if (r != 0)
+            return err_set_errno(err, r, "cannot start a thread");
+        c->n_servers_of_calls++;
+    }
+    return 0;
+}
+
+void cluster_serve_end(struct cluster *c)
+{
+    while (c && c->n_servers_of_calls > 0)
+        (void)pthread_join(c->servers_of_calls[--c->n_servers_of_calls], NULL);
+}

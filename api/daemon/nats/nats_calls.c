@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one node asks of another: a message and its answer, which no stream keeps. */
+#include <nats/nats.h>
+
+#include "api/daemon/nats/nats_link.h"
+
+#include <errno.h>
+
+/* Asked and not looked at yet: who asks does not wait for longer than for these. */
+#define PENDING_MAX       64
+#define PENDING_BYTES_MAX (32 * 1024 * 1024)
+
+enum cluster_fault nats_serve(struct cluster_link *link, const char *subject, const char *group,
+                              struct err *err)
+{
+    natsStatus s = NATS_OK;
+
+    natsSubscription_Destroy(link->calls);
+    link->calls = NULL;
+    if (!subject)
+        return CLUSTER_OK;
+    nats_begin_request(link);
+    s = natsConnection_QueueSubscribeSync(&link->calls, link->connection, subject, group);
+    if (s == NATS_OK)
+        s = natsSubscription_SetPendingLimits(link->calls, PENDING_MAX, PENDING_BYTES_MAX);
+    return s == NATS_OK ? CLUSTER_OK : nats_failed(link, s, 0, "cannot take calls", err);
+}
+
+enum cluster_fault nats_next_call(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
+                                  struct cluster_entry *ret, struct err *err)
+{
+    natsMsg *message = NULL;
+    natsStatus s = natsSubscription_NextMsg(&message, link->calls, wait_ms);
+
+    *ret_some = s == NATS_OK;
+    if (s == NATS_TIMEOUT || s == NATS_SLOW_CONSUMER)
+        return CLUSTER_OK;
+    if (s != NATS_OK)
+        return nats_failed(link, s, 0, "cannot take calls", err);
+    *ret = (struct cluster_entry){.data = natsMsg_GetData(message),
+                                  .len = (size_t)natsMsg_GetDataLength(message),
+                                  .held = message};
+    return CLUSTER_OK;
+}
+
+enum cluster_fault nats_answer(struct cluster_link *link, const struct cluster_entry *call,
+                               const char *data, size_t len, struct err *err)
+{
+    const char *reply = natsMsg_GetReply(call->held);
+    natsStatus s;
+
+    /* Who wants no answer gets none. */
+    if (!reply)
+        return CLUSTER_OK;
+    nats_begin_request(link);
+    s = natsConnection_Publish(link->connection, reply, data, (int)len);
+    return s == NATS_OK ? CLUSTER_OK : nats_failed(link, s, 0, "cannot answer a call", err);
+}
+
+enum cluster_fault nats_call(struct cluster_link *link, const char *subject, const char *data,
+                             size_t len, struct cluster_entry *ret, struct err *err)
+{
+    natsMsg *message = NULL;
+    natsStatus s;
+
+    nats_begin_request(link);
+    s = natsConnection_Request(&message, link->connection, subject, data, (int)len,
+                               NATS_REQUEST_MS);
+    if (s == NATS_NO_RESPONDERS) {
+        (void)err_set(err, ENOENT, "nobody takes it");
+        return CLUSTER_NO_ENTRY;
+    }
+    if (s != NATS_OK)
+        return nats_failed(link, s, 0, "cannot call another node", err);
+    *ret = (struct cluster_entry){.data = natsMsg_GetData(message),
+                                  .len = (size_t)natsMsg_GetDataLength(message),
+                                  .held = message};
+    return CLUSTER_OK;
+}

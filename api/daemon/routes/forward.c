@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answer to a call is JSON: whether it was accepted. */
+#include "api/daemon/routes/forward.h"
+
+#include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/routes/forward_head.h"
+#include "api/json/json_text.h"
+#include "api/json/json_walk.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ANSWER_MAX 1024u
+#define TRIES      3u
+
+static bool is_accepted(const struct buf *answer)
+{
+    struct json_slice object, value;
+    bool accepted = false;
+
+    return json_text_check((const char *)answer->data, answer->len, &object, NULL) == 0 &&
+           json_find(object, "accepted", &value) && json_take_bool(value, &accepted) == 0 &&
+           accepted;
+}
+
+/* Who was full just now says no: another one is asked. */
+static bool find_taker(struct daemon *d, const char *image, struct buf *call)
+{
+    for (unsigned tries = 0; tries < TRIES; tries++) {
+        _cleanup_buf_ struct buf answer = buf_init(ANSWER_MAX);
+        struct err ignored = {0};
+
+        if (cluster_call(d->cluster, image, buf_cstr(call), call->len, &answer, &ignored) < 0)
+            return false;
+        if (is_accepted(&answer))
+            return true;
+    }
+    return false;
+}
+
+bool forward_send(struct daemon *d, const struct forward_wish *wish)
+{
+    _cleanup_buf_ struct buf call = buf_init(CLUSTER_CALL_MAX);
+    struct record record = {0};
+    struct forward_head head;
+    struct err err = {0};
+    int r;
+
+    cluster_sign_record(d->cluster, &record);
+    head = (struct forward_head){.seen = record.seen};
+    (void)snprintf(head.tenant, sizeof(head.tenant), "%s", wish->tenant);
+    (void)snprintf(head.id, sizeof(head.id), "%s", wish->id);
+    (void)snprintf(head.digest, sizeof(head.digest), "%s", wish->digest);
+    /* What is too large for a call waits here. */
+    if (forward_head_write(&head, &call) < 0 || buf_append(&call, wish->text, wish->len) < 0)
+        return false;
+    if (!find_taker(d, wish->image, &call))
+        return false;
+    r = ledger_await(d->ledger, wish->tenant, wish->id, &err);
+    if (r < 0)
+        log_warn("forward", "execution=%s reason=\"%s\"", wish->id, err.message);
+    return r == 0;
+}
+
+/* A call that came. */
+struct call {
+    struct forward_place *place;
+    struct forward_head head;
+    bool is_accepted;
+};
+
+static bool may_begin(const struct daemon *d, const char *tenant)
+{
+    _cleanup_registry_tenant_ struct registry_tenant row = {0};
+
+    return registry_tenant_get(d->registry, tenant, &row, NULL) == 0 && !row.is_disabled;
+}
+
+static void begin(void *ctx, struct http_request *request, struct http_reply *reply)
+{
+    struct call *call = ctx;
+    const struct execution_given given = {.id = call->head.id, .digest = call->head.digest};
+
+    call->is_accepted = execution_take(call->place->daemon, request, &given, reply);
+}
+
+bool forward_has_room(void *place)
+{
+    const struct forward_place *p = place;
+
+    return !__atomic_load_n(&p->daemon->stopping, __ATOMIC_RELAXED) &&
+           engine_has_room(p->daemon->engine);
+}
+
+void forward_take(void *place, const char *data, size_t len, struct buf *answer)
+{
+    struct call call = {.place = place};
+    struct daemon *d = call.place->daemon;
+    ssize_t at = len <= CLUSTER_CALL_MAX ? forward_head_parse(data, len, &call.head) : -EINVAL;
+
+    if (at >= 0 && forward_has_room(place)) {
+        cluster_await_seen(d->cluster, call.head.seen);
+        if (may_begin(d, call.head.tenant))
+            (void)http_call(call.place->http, call.head.tenant, data + at, len - (size_t)at,
+                            begin, &call);
+    }
+    (void)buf_printf(answer, "{\"schema\":%u,\"accepted\":%s}", FORWARD_SCHEMA,
+                     call.is_accepted ? "true" : "false");
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Executions that another node of the cluster runs because this one has no room. The node that
+ * was asked gives it an id, accepts it nowhere, and answers with what the cluster says of it.
+ * Whoever writes the record of that id first runs it: where an answer is lost both try.
+ */
+#ifndef SKILLVM_API_DAEMON_ROUTES_FORWARD_H
+#define SKILLVM_API_DAEMON_ROUTES_FORWARD_H
+
+#include "api/daemon/routes/daemon.h"
+
+/* Borrowed. */
+struct forward_wish {
+    const char *tenant;
+    const char *id;
+    const char *digest; /* as of execution_given */
+    const char *image;
+    const char *text; /* the JSON of the request */
+    size_t len;
+};
+
+/* True where another node has accepted it: it is a row here then. */
+bool forward_send(struct daemon *d, const struct forward_wish *wish);
+
+/* What takes those of others. */
+struct forward_place {
+    struct daemon *daemon;
+    struct http_server *http;
+};
+bool forward_has_room(void *place);
+void forward_take(void *place, const char *data, size_t len, struct buf *answer);
+
+#endif

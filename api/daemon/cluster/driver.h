@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /* Both sides have the same, or the module is of another version. */
-#define CLUSTER_DRIVER_VERSION 3u
+#define CLUSTER_DRIVER_VERSION 4u
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
@@ -69,6 +69,7 @@ struct cluster_bucket {
     uint64_t max_bytes;
     uint32_t max_value_bytes;
     uint64_t last_revision; /* of whatever was written last; not of one that is to be made */
+    uint64_t bytes;         /* that it takes; the same */
 };
 
 /* An entry of a bucket, or the mark that one was removed. Given back by release. */

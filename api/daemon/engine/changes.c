@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/changes.h"
 
+#include "api/daemon/registry/registry_skill_plan.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/skill/skill.h"
 #include "base/lock.h"
@@ -204,6 +205,13 @@ static int apply_all(void *ctx, const struct staged *staged, bool is_whole,
     return 0;
 }
 
+static int skills_bytes(void *ctx, const char *tenant, uint64_t *ret, struct err *err)
+{
+    const struct changes *changes = ctx;
+
+    return registry_skill_rows_bytes(changes->env.registry, tenant, ret, err);
+}
+
 static int object(void *ctx, const char *digest, struct err *err)
 {
     const struct changes *changes = ctx;
@@ -238,6 +246,7 @@ int changes_create(const struct changes_env *env, struct changes **ret, struct e
                                             .note = note,
                                             .row = row,
                                             .each = each,
+                                            .skills_bytes = skills_bytes,
                                             .object = object};
 
     if (!changes)

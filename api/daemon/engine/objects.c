@@ -345,18 +345,27 @@ static struct cluster *begin_sweep(struct objects *o)
     return o->cluster;
 }
 
+static int sweep_servers(struct objects *o, struct cluster *cluster, struct err *err)
+{
+    unsigned n = 0;
+    int r = cluster_rows_sweep(cluster, &n, err);
+
+    return r < 0
+               ? r
+               : cluster_objects_sweep(cluster, UNNAMED_NS, is_named, o->env.registry, &n, err);
+}
+
 int objects_sweep(struct objects *o, struct err *err)
 {
     struct cluster *cluster = begin_sweep(o);
     struct cluster_status status;
-    unsigned n = 0;
     int r = 0;
 
     if (!cluster)
         return 0;
     cluster_look(cluster, &status);
     if (status.state == CLUSTER_JOINED)
-        r = cluster_objects_sweep(cluster, UNNAMED_NS, is_named, o->env.registry, &n, err);
+        r = sweep_servers(o, cluster, err);
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
     o->is_sweeping = false;
     (void)pthread_cond_broadcast(&o->done);

@@ -44,7 +44,8 @@ int objects_keep(struct objects *objects, const char *digest, int fd, struct err
 int objects_send(struct objects *objects, const char *digest, int fd, struct err *err);
 
 /*
- * Removes from the servers what no skill has named for an hour; nothing while the node is not
+ * Removes from the servers what no skill has named for an hour, and as of cluster_rows_sweep;
+ * nothing while the node is not
  * joined. 0 or -EAGAIN.
  */
 int objects_sweep(struct objects *objects, struct err *err);

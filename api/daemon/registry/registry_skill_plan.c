@@ -9,10 +9,29 @@
 #include <stdio.h>
 #include <string.h>
 
-enum statement { ENTRY_OF, LAST_PLACE, IN_USE, NAMED, BYTES, OTHERS, N_STATEMENTS };
+enum statement {
+    ENTRY_OF,
+    FREE_ENTRY,
+    LAST_PLACE,
+    IN_USE,
+    NAMED,
+    BYTES,
+    OTHERS,
+    ROW_BYTES,
+    N_STATEMENTS
+};
+
+/* Entries that are numbers; of more than these no bucket has room. */
+#define NUMBERED                                                                               \
+    " FROM skills WHERE entry BETWEEN '" ID_SKILL "00000000000000000000000000000000' AND"      \
+    " '" ID_SKILL "00000000000000000000000999999999' AND substr(entry, 5) NOT GLOB '*[^0-9]*'"
 
 static const char *const text[N_STATEMENTS] = {
     [ENTRY_OF] = "SELECT entry FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
+    /* The least number that no skill has: the place of one that was removed is the next's. */
+    [FREE_ENTRY] = "SELECT COALESCE((SELECT n FROM (SELECT CAST(substr(entry, 5) AS INTEGER)"
+                   " AS number, ROW_NUMBER() OVER (ORDER BY entry) - 1 AS n" NUMBERED ")"
+                   " WHERE number <> n LIMIT 1), (SELECT COUNT(*)" NUMBERED "))",
     [LAST_PLACE] =
         "SELECT COALESCE(MAX(place), 0) FROM skills WHERE tenant_id = ?1 AND name = ?2",
     [IN_USE] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
@@ -26,6 +45,9 @@ static const char *const text[N_STATEMENTS] = {
     [OTHERS] = "SELECT EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
                " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
                " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
+    [ROW_BYTES] = "SELECT COALESCE(SUM(640 + length(CAST(json_quote(description) AS BLOB))"
+                  " + length(CAST(COALESCE(packages, '') AS BLOB))), 0)"
+                  " FROM skills WHERE tenant_id = ?1",
 };
 
 const struct registry_statements registry_skill_plan_statements = {text, N_STATEMENTS};
@@ -51,12 +73,16 @@ static int find(struct registry *registry, const char *tenant, const char *name,
     return r < 0 ? r : registry_change_of(registry, CHANGE_SKILL, ret->id, ret, err);
 }
 
-static int begin(struct change *ret, struct err *err)
+static int begin(struct registry *registry, struct change *ret, struct err *err)
 {
+    uint64_t at = 0;
+    int r = number_of(registry, FREE_ENTRY, REGISTRY_VALUES({0}), &at, err);
+
+    if (r < 0)
+        return r;
     ret->kind = CHANGE_SKILL;
-    return ids_make(ID_SKILL, ret->id, sizeof(ret->id)) < 0
-               ? err_set(err, EIO, "no random bytes for an id")
-               : 0;
+    (void)snprintf(ret->id, sizeof(ret->id), ID_SKILL "%032llu", (unsigned long long)at);
+    return 0;
 }
 
 static bool copy(char *ret, size_t size, const char *value)
@@ -129,7 +155,7 @@ static int plan_aside(struct registry *registry, const struct change *there, str
     r = find(registry, there->skill.tenant, there->skill.name, aside, ret, err);
     if (r != -ENOENT)
         return r;
-    r = begin(ret, err);
+    r = begin(registry, ret, err);
     if (r < 0)
         return r;
     ret->skill = there->skill;
@@ -170,7 +196,7 @@ int registry_skill_plan(struct registry *registry, const char *tenant,
     if (r < 0 && r != -ENOENT)
         return r;
     if (r == -ENOENT) {
-        r = begin(ret, err);
+        r = begin(registry, ret, err);
         return r < 0 ? r : fill(registry, tenant, skill, &ret->skill, err);
     }
     if (registry_skill_is_there(&row, skill, replace))
@@ -222,4 +248,10 @@ int registry_object_is_skills(struct registry *registry, const char *digest, boo
     r = number_of(registry, OTHERS, values, &others, err);
     *ret = r == 0 && named && !others;
     return r;
+}
+
+int registry_skill_rows_bytes(struct registry *registry, const char *tenant, uint64_t *ret,
+                              struct err *err)
+{
+    return number_of(registry, ROW_BYTES, REGISTRY_VALUES(registry_text(tenant)), ret, err);
 }

@@ -205,6 +205,81 @@ static void a_refused_push_sends_nothing(void **state)
     end(&w);
 }
 
+/* A push as one of a tenant's. */
+static struct answer push_as(const struct harness *h, const char *key, const char *name,
+                             const char *script)
+{
+    char headers[256];
+    size_t len;
+    char *tar = harness_skill(name, "1.0", script, &len);
+    struct answer a;
+
+    snprintf(headers, sizeof(headers),
+             "Content-Type: application/octet-stream\r\nAuthorization: Bearer %s\r\n", key);
+    a = harness_request(h, "POST", SKILLS, headers, tar, len);
+    free(tar);
+    return a;
+}
+
+static struct answer remove_as(const struct harness *h, const char *key, const char *name)
+{
+    char headers[160], path[64];
+
+    snprintf(headers, sizeof(headers), "Authorization: Bearer %s\r\n", key);
+    snprintf(path, sizeof(path), SKILLS "/%s/1.0", name);
+    return harness_request(h, "DELETE", path, headers, "", 0);
+}
+
+static void wait_gone(const struct harness *h, const char *key, const char *name)
+{
+    for (unsigned i = 0;; i++) {
+        struct answer a = remove_as(h, key, name);
+        int status = a.status;
+
+        answer_finish(&a);
+        if (status == 404)
+            return;
+        if (i == 5000)
+            fail_msg("%s is still there: %d", name, status);
+        usleep(10000);
+    }
+}
+
+/* What was pushed and removed is still at the servers, and counts at every node. */
+static void what_was_removed_counts_for_a_while(void **state)
+{
+    struct world w = {0};
+    char key[80], id[64], first, *script = large_script();
+
+    (void)state;
+    script[100 << 10] = '\0';
+    begin(&w);
+    nodes_tenant(&w.a, "acme");
+    nodes_key(&w.a, "acme", key, id);
+    expect(nodes_admin_sure(&w.a, "PATCH", "/v1/admin/tenants/acme",
+                            "{\"limits\":{\"storage_bytes\":314000}}"),
+           200, "");
+    nodes_wait_key(&w.b, key, 200);
+    nodes_wait(&w.b, "/v1/admin/tenants/acme", 200, "314000");
+    expect(push_as(&w.a, key, "one", script), 201, "one");
+    expect(remove_as(&w.a, key, "one"), 204, "");
+    first = script[0];
+    script[0] = 'A';
+    expect(push_as(&w.a, key, "two", script), 201, "two");
+    expect(remove_as(&w.a, key, "two"), 204, "");
+    script[0] = 'B';
+    expect(push_as(&w.a, key, "three", script), 413, "stay at the servers");
+    wait_gone(&w.b, key, "two");
+    expect(push_as(&w.b, key, "three", script), 413, "stay at the servers");
+    /* What is there still takes nothing more. */
+    script[0] = first;
+    expect(push_as(&w.b, key, "one", script), 201, "one");
+    expect(remove_as(&w.a, key, "one"), 204, "");
+    expect(push_as(&w.a, key, "small", "print(1)"), 201, "small");
+    free(script);
+    end(&w);
+}
+
 /* Says of an object that it has another size. */
 static void say_size(const struct world *w, const char *subject, const char *size)
 {
@@ -364,6 +439,7 @@ int main(void)
         cmocka_unit_test(cut_off_it_runs_what_it_has),
         cmocka_unit_test(servers_are_lost_in_the_middle),
         cmocka_unit_test(a_refused_push_sends_nothing),
+        cmocka_unit_test(what_was_removed_counts_for_a_while),
         cmocka_unit_test(what_is_altered_by_hand_is_told),
         cmocka_unit_test(full_servers_take_no_skill),
         cmocka_unit_test(without_their_bucket_it_is_told),

@@ -26,6 +26,7 @@ if(TARGET apidaemon)
         routes
         skill_disk
         skill_plan
+        skill_room
         snapshot
         store
         tenants)

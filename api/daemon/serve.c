@@ -174,6 +174,7 @@ static int start_cluster(struct daemon *d, const struct config *config, struct e
                                            .labels = config->cluster.labels,
                                            .node = config->cluster.node,
                                            .replicas = config->cluster.replicas == 0 ? 1 : 3,
+                                           .objects_bytes = config->cluster.objects_bytes,
                                            .facts = &facts};
 
     if (!*config->cluster.servers)

@@ -188,6 +188,14 @@ static void what_no_row_names_goes(void **state)
     assert_int_equal(sweep(&n, 0), 2);
     assert_true(has(&n, DIGEST_A));
     assert_false(has(&n, DIGEST_B));
+    /* That they were there goes in the end, too. */
+    assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 1 + 1);
+    assert_int_equal(sweep(&n, 3600 * NS_PER_SECOND), 0);
+    assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 1 + 1);
+    assert_int_equal(sweep(&n, 0), 0);
+    assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2);
+    put(&n, DIGEST_C, "c");
+    assert_true(has(&n, DIGEST_C));
     end(&n);
 }
 

@@ -365,6 +365,7 @@ static void full_servers_take_no_skill(void **state)
     nats_limit(&w.nats, NATS_OBJECTS, 4 << 20);
     expect(push(&w.a, "small", "print(1)"), 201, "small");
     expect(push(&w.a, "large", script), 503, "the servers have no room");
+    nodes_tenant(&w.a, "acme");
     expect(harness_get(&w.a, SKILLS "/large/1.0"), 404, "");
     /* What had come of it is gone: there is room again. */
     expect(push(&w.b, "other", "print(2)"), 201, "other");
@@ -432,6 +433,34 @@ static void without_their_bucket_it_is_told(void **state)
     end(&w);
 }
 
+/* The servers set aside what skills may hold, and no skill takes more. */
+static void what_skills_may_hold_is_set_aside(void **state)
+{
+    struct world w = {.nats = {.file_store = "256MB"}};
+    char *script = large_script();
+    uint64_t n;
+
+    (void)state;
+    nats_begin(&w.nats, 1);
+    nats_start_node(&w.a, &w.nats, "a", "");
+    expect(harness_request(&w.a, "POST", "/v1/admin/cluster", "", "", 0), 503,
+           "cluster.objects_bytes");
+    nodes_stop(&w.a);
+    nats_start_node(&w.a, &w.nats, "a", "  objects_bytes: 8MiB\n");
+    expect(nats_ask(&w.a, "POST", ""), 200, "\"made\":true");
+    nats_wait_node(&w.a, NODE_JOINED);
+    harness_wait_ready(&w.a);
+    expect(push(&w.a, "small", "print(1)"), 201, "small");
+    n = nats_count(&w.nats, NATS_OBJECTS);
+    expect(push(&w.a, "large", script), 503, "cluster.objects_bytes");
+    assert_int_equal(nats_count(&w.nats, NATS_OBJECTS), n);
+    nodes_tenant(&w.a, "acme");
+    expect(push(&w.a, "other", "print(2)"), 201, "other");
+    nodes_end(&w.a);
+    nats_end(&w.nats);
+    free(script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +471,7 @@ int main(void)
         cmocka_unit_test(what_was_removed_counts_for_a_while),
         cmocka_unit_test(what_is_altered_by_hand_is_told),
         cmocka_unit_test(full_servers_take_no_skill),
+        cmocka_unit_test(what_skills_may_hold_is_set_aside),
         cmocka_unit_test(without_their_bucket_it_is_told),
         cmocka_unit_test(a_node_keeps_what_it_may),
     };

@@ -116,6 +116,7 @@ int cluster_create(const struct cluster_config *config, struct cluster **ret, st
     (void)pthread_mutex_init(&c->follow.writer, NULL);
     cond_init(&c->wake);
     c->replicas = config->replicas;
+    c->objects_bytes = config->objects_bytes;
     c->since_ns = clock_realtime_ns();
     take_servers(c, config->servers);
     r = take_self(c, config, err);

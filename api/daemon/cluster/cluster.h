@@ -43,6 +43,7 @@ struct cluster_config {
     const struct node_entry *facts;      /* what the node says of itself; but what is above, its
                                           * instance, state and start */
     unsigned replicas;                   /* of what cluster_init makes */
+    uint64_t objects_bytes;              /* of the bucket of objects; 0: no bound */
     const struct cluster_driver *driver; /* NULL: the module */
 };
 

@@ -44,6 +44,7 @@ struct cluster {
     char servers[FLEET_SERVERS_MAX][FLEET_SERVER_SIZE];
     size_t n_servers;
     unsigned replicas;
+    uint64_t objects_bytes;
     struct node_entry self; /* its state is the thread's, the rest never changes */
 
     pthread_t thread;

@@ -36,7 +36,7 @@ struct sweep {
     unsigned n;
 };
 
-/* What says that it was there stays, as NATS's own tools leave it. */
+/* What says that it was there stays for a while, as NATS's own tools leave it. */
 static enum cluster_fault forget(struct sweep *s, const struct cluster_entry *entry,
                                  const struct object_meta *meta, struct err *err)
 {
@@ -61,6 +61,26 @@ static enum cluster_fault forget(struct sweep *s, const struct cluster_entry *en
     return CLUSTER_OK;
 }
 
+/*
+ * That it was there nobody needs to know for ever: who puts it again meanwhile says something
+ * newer. With chunks that could not be removed then.
+ */
+static int forget_mark(struct sweep *s, const struct cluster_entry *entry,
+                       const struct object_meta *meta, struct err *err)
+{
+    const struct cluster_driver *driver = s->cluster->driver;
+    char chunks[OBJECT_KEY_SIZE];
+    enum cluster_fault fault;
+    struct err why = {0};
+
+    object_chunks_key(meta->chunks_under, chunks);
+    fault = driver->objects_purge(s->link, CLUSTER_OBJECTS, chunks, 0, &why);
+    if (fault == CLUSTER_OK)
+        fault =
+            driver->objects_purge(s->link, CLUSTER_OBJECTS, entry->key, entry->revision, &why);
+    return cluster_result(fault, &why, err);
+}
+
 static int judge_object(struct sweep *s, const struct cluster_entry *entry, struct err *err)
 {
     uint64_t now_ns = clock_realtime_ns();
@@ -70,9 +90,11 @@ static int judge_object(struct sweep *s, const struct cluster_entry *entry, stru
     bool named = true;
     int r;
 
-    if (object_meta_parse(entry->key, entry->data, entry->len, &meta) < 0 || meta.is_deleted ||
+    if (object_meta_parse(entry->key, entry->data, entry->len, &meta) < 0 ||
         now_ns < entry->stored_ns || now_ns - entry->stored_ns < s->min_age_ns)
         return 0;
+    if (meta.is_deleted)
+        return forget_mark(s, entry, &meta, err);
     /* By rows that are up to date. */
     r = cluster_check_joined(s->cluster, err);
     if (r < 0)

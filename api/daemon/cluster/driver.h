@@ -171,9 +171,9 @@ struct cluster_driver {
     /* From here on next gives all that is under a key, which may end with ">". As watch. */
     enum cluster_fault (*objects_watch)(struct cluster_link *link, const char *bucket,
                                         const char *key, struct err *err);
-    /* Takes all away that is under a key. */
+    /* Takes all away that is under a key, up to a revision; 0: whatever it is of. */
     enum cluster_fault (*objects_purge)(struct cluster_link *link, const char *bucket,
-                                        const char *key, struct err *err);
+                                        const char *key, uint64_t up_to, struct err *err);
 };
 
 typedef const struct cluster_driver *cluster_driver_fn(void);

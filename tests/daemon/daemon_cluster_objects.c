@@ -7,8 +7,12 @@
 
 #include "tests/daemon/nodes_world.h"
 
+#include "base/fd.h"
+
 #include <cjson/cJSON.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -461,6 +465,52 @@ static void what_skills_may_hold_is_set_aside(void **state)
     free(script);
 }
 
+#define LISTS 8u
+
+/* Whether one of them has an answer. */
+static bool is_answered(const int fds[LISTS])
+{
+    struct pollfd all[LISTS];
+
+    for (size_t i = 0; i < LISTS; i++)
+        all[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    return poll(all, LISTS, 0) > 0;
+}
+
+/* While lists of tools wait for servers that say nothing, others' archives are looked at. */
+static void who_waits_for_servers_holds_nobody_up(void **state)
+{
+    static const char get[] = "GET /v1/tools HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    struct world w = {0};
+    unsigned n = 0;
+    int fds[LISTS];
+    size_t len;
+    char *tar = harness_skill("looked", "1.0", "print(1)", &len);
+
+    (void)state;
+    begin(&w);
+    expect(push(&w.a, "demo", "print(1)"), 201, "demo");
+    nodes_wait(&w.b, SKILLS, 200, "\"name\":\"demo\"");
+    assert_int_equal(kill(w.nats.servers[0].pid, SIGSTOP), 0);
+    for (size_t i = 0; i < LISTS; i++) {
+        fds[i] = harness_connect(&w.b);
+        assert_int_equal(fd_write_full(fds[i], get, strlen(get)), 0);
+    }
+    for (; !is_answered(fds); n++)
+        expect(harness_request(&w.b, "POST", SKILLS "/validate",
+                               "Content-Type: application/octet-stream\r\n", tar, len),
+               200, "\"valid\":true");
+    print_message("%u archives were looked at meanwhile\n", n);
+    assert_true(n >= 10);
+    assert_int_equal(kill(w.nats.servers[0].pid, SIGCONT), 0);
+    for (size_t i = 0; i < LISTS; i++) {
+        expect(harness_read_answer(fds[i]), 200, "run_code");
+        close(fds[i]);
+    }
+    free(tar);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -473,6 +523,7 @@ int main(void)
         cmocka_unit_test(full_servers_take_no_skill),
         cmocka_unit_test(what_skills_may_hold_is_set_aside),
         cmocka_unit_test(without_their_bucket_it_is_told),
+        cmocka_unit_test(who_waits_for_servers_holds_nobody_up),
         cmocka_unit_test(a_node_keeps_what_it_may),
     };
 

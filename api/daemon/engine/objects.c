@@ -287,19 +287,26 @@ static struct cluster *cluster_of(struct objects *o)
     return o->cluster;
 }
 
+int objects_get_here(struct objects *o, const char *digest, struct err *err)
+{
+    int fd = store_get(o->env.store, digest, err);
+
+    if (fd >= 0 && cluster_of(o))
+        store_note_use(fd);
+    return fd;
+}
+
 int objects_get(struct objects *o, const char *digest, struct err *err)
 {
     struct err gone = {0}, why = {0};
-    int fd = store_get(o->env.store, digest, &gone);
+    int fd = objects_get_here(o, digest, &gone);
 
     if (fd == -ENOENT) {
         int r = fetch_once(o, digest, &why);
 
         gone = why.code ? why : gone;
-        fd = r < 0 ? r : store_get(o->env.store, digest, &gone);
+        fd = r < 0 ? r : objects_get_here(o, digest, &gone);
     }
-    if (fd >= 0 && cluster_of(o))
-        store_note_use(fd);
     if (fd < 0 && err)
         *err = gone;
     return fd;

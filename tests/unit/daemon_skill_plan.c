@@ -250,7 +250,7 @@ static void forget(struct registry *registry, unsigned n)
 static void a_place_is_used_again(void **state)
 {
     struct registry *registry = open_registry(*state);
-    struct change odd = {.kind = CHANGE_SKILL, .id = "skl_000000000000000000000000000000aa"};
+    struct change odd = {.kind = CHANGE_SKILL, .id = "skl_0000000000000000000000000000000a"};
 
     expect_number(registry, "1", 0);
     expect_number(registry, "2", 1);
@@ -269,6 +269,17 @@ static void a_place_is_used_again(void **state)
     expect_number(registry, "7", 4);
     assert_true(has_version(registry, "3"));
     assert_false(has_version(registry, "1"));
+    for (unsigned i = 5; i < 13; i++) {
+        char version[16];
+
+        (void)snprintf(version, sizeof(version), "%u.0", i);
+        expect_number(registry, version, i);
+    }
+    forget(registry, 11);
+    expect_number(registry, "20", 11);
+    /* Beside what is no number a place may be missed, and none is taken that is another's. */
+    forget(registry, 8);
+    expect_number(registry, "21", 13);
     registry_close(registry);
 }
 

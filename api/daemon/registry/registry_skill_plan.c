@@ -11,7 +11,8 @@
 
 enum statement {
     ENTRY_OF,
-    FREE_ENTRY,
+    PAST_NUMBERS,
+    COUNT_ENTRIES,
     LAST_PLACE,
     IN_USE,
     NAMED,
@@ -21,17 +22,15 @@ enum statement {
     N_STATEMENTS
 };
 
-/* Entries that are numbers; of more than these no bucket has room. */
-#define NUMBERED                                                                               \
-    " FROM skills WHERE entry BETWEEN '" ID_SKILL "00000000000000000000000000000000' AND"      \
-    " '" ID_SKILL "00000000000000000000000999999999' AND substr(entry, 5) NOT GLOB '*[^0-9]*'"
-
 static const char *const text[N_STATEMENTS] = {
     [ENTRY_OF] = "SELECT entry FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
-    /* The least number that no skill has: the place of one that was removed is the next's. */
-    [FREE_ENTRY] = "SELECT COALESCE((SELECT n FROM (SELECT CAST(substr(entry, 5) AS INTEGER)"
-                   " AS number, ROW_NUMBER() OVER (ORDER BY entry) - 1 AS n" NUMBERED ")"
-                   " WHERE number <> n LIMIT 1), (SELECT COUNT(*)" NUMBERED "))",
+    /* Of entries that are numbers; of more than these no bucket has room. */
+    [PAST_NUMBERS] = "SELECT COALESCE((SELECT CAST(substr(entry, 5) AS INTEGER) + 1 FROM skills"
+                     " WHERE entry BETWEEN '" ID_SKILL "00000000000000000000000000000000'"
+                     " AND '" ID_SKILL "00000000000000000000000999999999'"
+                     " AND substr(entry, 5) NOT GLOB '*[^0-9]*'"
+                     " ORDER BY entry DESC LIMIT 1), 0)",
+    [COUNT_ENTRIES] = "SELECT COUNT(*) FROM skills WHERE entry BETWEEN ?1 AND ?2",
     [LAST_PLACE] =
         "SELECT COALESCE(MAX(place), 0) FROM skills WHERE tenant_id = ?1 AND name = ?2",
     [IN_USE] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
@@ -73,15 +72,57 @@ static int find(struct registry *registry, const char *tenant, const char *name,
     return r < 0 ? r : registry_change_of(registry, CHANGE_SKILL, ret->id, ret, err);
 }
 
+static void name_entry(uint64_t number, char ret[CHANGE_ID_SIZE])
+{
+    (void)snprintf(ret, CHANGE_ID_SIZE, ID_SKILL "%032llu", (unsigned long long)number);
+}
+
+static int count_entries(struct registry *registry, uint64_t first, uint64_t last,
+                         uint64_t *ret, struct err *err)
+{
+    char from[CHANGE_ID_SIZE], to[CHANGE_ID_SIZE];
+
+    name_entry(first, from);
+    name_entry(last, to);
+    return number_of(registry, COUNT_ENTRIES,
+                     REGISTRY_VALUES(registry_text(from), registry_text(to)), ret, err);
+}
+
+/*
+ * A number that no row has: the least, but where somebody wrote entries that are no numbers and
+ * lie between; then it may be one past all.
+ */
+static int find_free(struct registry *registry, uint64_t *ret, struct err *err)
+{
+    uint64_t past = 0, low = 0, high, n = 0;
+    int r = number_of(registry, PAST_NUMBERS, REGISTRY_VALUES({0}), &past, err);
+
+    for (high = past; r == 0 && low < high;) {
+        uint64_t middle = low + (high - low) / 2;
+
+        r = count_entries(registry, low, middle, &n, err);
+        if (n > middle - low)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (r < 0)
+        return r;
+    r = count_entries(registry, low, low, &n, err);
+    if (r == 0)
+        *ret = n == 0 ? low : past;
+    return r;
+}
+
 static int begin(struct registry *registry, struct change *ret, struct err *err)
 {
-    uint64_t at = 0;
-    int r = number_of(registry, FREE_ENTRY, REGISTRY_VALUES({0}), &at, err);
+    uint64_t number = 0;
+    int r = find_free(registry, &number, err);
 
     if (r < 0)
         return r;
     ret->kind = CHANGE_SKILL;
-    (void)snprintf(ret->id, sizeof(ret->id), ID_SKILL "%032llu", (unsigned long long)at);
+    name_entry(number, ret->id);
     return 0;
 }
 

@@ -9,12 +9,12 @@
 #include "api/daemon/registry/registry_changes.h"
 
 /*
- * What has to be changed to register a skill, as of registry_skill_put. A new row has the least
+ * What has to be changed to register a skill, as of registry_skill_put. A new row has a low
  * number as its id that no row has: so ids that were used are used again, and the bucket of
  * changes, which keeps something of each for ever, has no more of them than there were rows at
- * once. 0: the change that does
- * it, with the digest of what it takes the place of or "" in ret_previous; 1: one to be made
- * besides; -EALREADY: there is nothing to change any more; as of registry_skill_put.
+ * once. 0: the change that does it, with the digest of what it takes the place of or "" in
+ * ret_previous; 1: one to be made besides; -EALREADY: there is nothing to change any more; as
+ * of registry_skill_put.
  */
 int registry_skill_plan(struct registry *registry, const char *tenant,
                         const struct registry_skill *skill, bool replace, struct change *ret,

@@ -177,6 +177,7 @@ static int start_cluster(struct daemon *d, const struct config *config, struct e
                                            .labels = config->cluster.labels,
                                            .node = config->cluster.node,
                                            .replicas = config->cluster.replicas == 0 ? 1 : 3,
+                                           .objects_bytes = config->cluster.objects_bytes,
                                            .facts = &facts};
 
     if (!*config->cluster.servers)
@@ -215,6 +216,7 @@ static int start_changes(struct daemon *d, const struct config *config, struct e
                                     .store = d->store,
                                     .engine = d->engine,
                                     .cluster = d->cluster,
+                                    .skill_room = d->skill_room,
                                     .keys_timeout_ms = config->cluster.keys_timeout_ms};
 
     return changes_create(&env, &d->changes, err);
@@ -435,7 +437,8 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     if (r < 0)
         return r;
     d->held = held_create(d->registry, d->watermarks);
-    if (!d->held)
+    d->skill_room = skill_room_create(d->registry, d->store);
+    if (!d->held || !d->skill_room)
         return err_no_memory(err);
     r = read_images(d, places, err);
     if (r < 0)
@@ -519,6 +522,7 @@ int serve_run(const struct serve *serve, struct err *err)
     watermarks_destroy(d.watermarks);
     metrics_destroy(d.metrics);
     fair_gate_destroy(d.ingest_gate);
+    skill_room_destroy(d.skill_room);
     held_destroy(d.held);
     audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);

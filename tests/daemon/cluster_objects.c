@@ -156,6 +156,17 @@ static void the_last_word_alone_stays(void **state)
     assert_memory_equal(entry.data, "2", 1);
     assert_true(entry.stored_ns > 1700000000000000000u);
     p->driver->release(&entry);
+    /* What was said since stays. */
+    assert_int_equal(p->driver->objects_purge(p->link, BUCKET, "M.x", first, &err), CLUSTER_OK);
+    assert_int_equal(p->driver->object_get(p->link, BUCKET, "M.x", &entry, &err), CLUSTER_OK);
+    p->driver->release(&entry);
+    assert_int_equal(p->driver->objects_purge(p->link, BUCKET, "M.x", second, &err),
+                     CLUSTER_OK);
+    assert_int_equal(p->driver->object_get(p->link, BUCKET, "M.x", &entry, &err),
+                     CLUSTER_NO_ENTRY);
+    err = (struct err){0};
+    assert_int_equal(p->driver->object_put(p->link, BUCKET, "M.x", "3", 1, 0, NULL, &err),
+                     CLUSTER_OK);
 }
 
 static void an_object_is_read_and_removed(void **state)
@@ -184,7 +195,7 @@ static void an_object_is_read_and_removed(void **state)
         p->driver->release(&entry);
     }
     p->driver->close(link);
-    assert_int_equal(p->driver->objects_purge(p->link, BUCKET, "C.two", &err), CLUSTER_OK);
+    assert_int_equal(p->driver->objects_purge(p->link, BUCKET, "C.two", 0, &err), CLUSTER_OK);
     assert_int_equal(nats_count(&p->w, "OBJ_" BUCKET), before - 3);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that no row names, of a node without a daemon and one real nats-server. */
+/* What nobody needs any more, of a node without a daemon and one real nats-server. */
 #include "tests/unit/cmocka_all.h"
 
+#include "api/daemon/cluster/change_entry.h"
 #include "api/daemon/cluster/cluster.h"
 #include "api/daemon/cluster/object_meta.h"
 #include "tests/daemon/nats_world.h"
@@ -18,6 +19,9 @@
 #define DIGEST_A "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
 #define DIGEST_B "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d"
 #define DIGEST_C "2e7d2c03a9507ae265ecf5b5356885a53393a2029d241394997265a1a25aefc6"
+
+#define LIVES "ten_00000000000000000000000000000001"
+#define GONE  "ten_00000000000000000000000000000002"
 
 struct node {
     struct nats_world w;
@@ -52,15 +56,13 @@ static void no_note(void *ctx, const struct change_place *place)
     (void)place;
 }
 
-static int no_row(void *ctx, enum change_kind kind, const char *id, struct change *ret,
+static int row_of(void *ctx, enum change_kind kind, const char *id, struct change *ret,
                   struct err *err)
 {
     (void)ctx;
-    (void)kind;
-    (void)id;
     (void)ret;
     (void)err;
-    return -ENOENT;
+    return kind == CHANGE_TENANT && strcmp(id, LIVES) == 0 ? 0 : -ENOENT;
 }
 
 static int none(void *ctx, cluster_visit_fn *visit, void *visit_ctx, struct err *err)
@@ -75,7 +77,7 @@ static int none(void *ctx, cluster_visit_fn *visit, void *visit_ctx, struct err 
 static void begin(struct node *n)
 {
     const struct cluster_replica replica = {
-        .look = no_place, .apply = no_rows, .note = no_note, .row = no_row, .each = none};
+        .look = no_place, .apply = no_rows, .note = no_note, .row = row_of, .each = none};
     const struct node_entry facts = {.version = "0.2.0"};
     char urls[512];
     const struct cluster_config config = {.credentials = "",
@@ -186,6 +188,74 @@ static void what_no_row_names_goes(void **state)
     assert_int_equal(sweep(&n, 0), 2);
     assert_true(has(&n, DIGEST_A));
     assert_false(has(&n, DIGEST_B));
+    /* That they were there goes in the end, too. */
+    assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 1 + 1);
+    assert_int_equal(sweep(&n, 3600 * NS_PER_SECOND), 0);
+    assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 1 + 1);
+    assert_int_equal(sweep(&n, 0), 0);
+    assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2);
+    put(&n, DIGEST_C, "c");
+    assert_true(has(&n, DIGEST_C));
+    end(&n);
+}
+
+/* As a node writes a skill. */
+static void put_skill(struct node *n, unsigned at, const char *tenant)
+{
+    struct change change = {.kind = CHANGE_SKILL, .skill = {.name = "x", .version = "1"}};
+    char key[CHANGE_KEY_SIZE], subject[256];
+    struct buf text = {0};
+
+    snprintf(change.id, sizeof(change.id), "skl_%032u", at);
+    snprintf(change.skill.tenant, sizeof(change.skill.tenant), "%s", tenant);
+    snprintf(change.skill.digest, sizeof(change.skill.digest), "%s", DIGEST_A);
+    assert_int_equal(change_entry_write(&change, &text), 0);
+    change_entry_key(CHANGE_SKILL, change.id, key);
+    snprintf(subject, sizeof(subject), "$KV.skillvm_registry.%s", key);
+    nats_publish(&n->w, subject, text.data, text.len);
+    buf_finish(&text);
+}
+
+static unsigned sweep_rows(struct node *n)
+{
+    unsigned removed = 99;
+    struct err err = {0};
+
+    if (cluster_rows_sweep(n->cluster, &removed, &err) < 0)
+        fail_msg("%s", err.message);
+    return removed;
+}
+
+static void wait_revision(struct node *n, uint64_t revision)
+{
+    struct cluster_measure measure = {0};
+
+    for (unsigned i = 0; i < 6000 && measure.revision < revision; i++) {
+        usleep(5000);
+        cluster_measure(n->cluster, &measure);
+    }
+    assert_true(measure.revision >= revision);
+}
+
+/* Where the bucket has room enough nobody looks. */
+static void skills_go_after_their_tenant(void **state)
+{
+    struct node n = {0};
+
+    (void)state;
+    begin(&n);
+    put_skill(&n, 0, GONE);
+    put_skill(&n, 1, LIVES);
+    put_skill(&n, 2, GONE);
+    wait_revision(&n, 4); /* with the one that begins it */
+    assert_int_equal(sweep_rows(&n), 0);
+    nats_limit(&n.w, NATS_CHANGES, 8192);
+    assert_int_equal(sweep_rows(&n), 2);
+    assert_int_equal(sweep_rows(&n), 0);
+    /* Its place is there for another. */
+    put_skill(&n, 2, LIVES);
+    wait_revision(&n, 7);
+    assert_int_equal(sweep_rows(&n), 0);
     end(&n);
 }
 
@@ -193,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_no_row_names_goes),
+        cmocka_unit_test(skills_go_after_their_tenant),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

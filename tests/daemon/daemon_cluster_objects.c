@@ -7,8 +7,12 @@
 
 #include "tests/daemon/nodes_world.h"
 
+#include "base/fd.h"
+
 #include <cjson/cJSON.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +208,81 @@ static void a_refused_push_sends_nothing(void **state)
     end(&w);
 }
 
+/* A push as one of a tenant's. */
+static struct answer push_as(const struct harness *h, const char *key, const char *name,
+                             const char *script)
+{
+    char headers[256];
+    size_t len;
+    char *tar = harness_skill(name, "1.0", script, &len);
+    struct answer a;
+
+    snprintf(headers, sizeof(headers),
+             "Content-Type: application/octet-stream\r\nAuthorization: Bearer %s\r\n", key);
+    a = harness_request(h, "POST", SKILLS, headers, tar, len);
+    free(tar);
+    return a;
+}
+
+static struct answer remove_as(const struct harness *h, const char *key, const char *name)
+{
+    char headers[160], path[64];
+
+    snprintf(headers, sizeof(headers), "Authorization: Bearer %s\r\n", key);
+    snprintf(path, sizeof(path), SKILLS "/%s/1.0", name);
+    return harness_request(h, "DELETE", path, headers, "", 0);
+}
+
+static void wait_gone(const struct harness *h, const char *key, const char *name)
+{
+    for (unsigned i = 0;; i++) {
+        struct answer a = remove_as(h, key, name);
+        int status = a.status;
+
+        answer_finish(&a);
+        if (status == 404)
+            return;
+        if (i == 5000)
+            fail_msg("%s is still there: %d", name, status);
+        usleep(10000);
+    }
+}
+
+/* What was pushed and removed is still at the servers, and counts at every node. */
+static void what_was_removed_counts_for_a_while(void **state)
+{
+    struct world w = {0};
+    char key[80], id[64], first, *script = large_script();
+
+    (void)state;
+    script[100 << 10] = '\0';
+    begin(&w);
+    nodes_tenant(&w.a, "acme");
+    nodes_key(&w.a, "acme", key, id);
+    expect(nodes_admin_sure(&w.a, "PATCH", "/v1/admin/tenants/acme",
+                            "{\"limits\":{\"storage_bytes\":314000}}"),
+           200, "");
+    nodes_wait_key(&w.b, key, 200);
+    nodes_wait(&w.b, "/v1/admin/tenants/acme", 200, "314000");
+    expect(push_as(&w.a, key, "one", script), 201, "one");
+    expect(remove_as(&w.a, key, "one"), 204, "");
+    first = script[0];
+    script[0] = 'A';
+    expect(push_as(&w.a, key, "two", script), 201, "two");
+    expect(remove_as(&w.a, key, "two"), 204, "");
+    script[0] = 'B';
+    expect(push_as(&w.a, key, "three", script), 413, "stay at the servers");
+    wait_gone(&w.b, key, "two");
+    expect(push_as(&w.b, key, "three", script), 413, "stay at the servers");
+    /* What is there still takes nothing more. */
+    script[0] = first;
+    expect(push_as(&w.b, key, "one", script), 201, "one");
+    expect(remove_as(&w.a, key, "one"), 204, "");
+    expect(push_as(&w.a, key, "small", "print(1)"), 201, "small");
+    free(script);
+    end(&w);
+}
+
 /* Says of an object that it has another size. */
 static void say_size(const struct world *w, const char *subject, const char *size)
 {
@@ -289,6 +368,7 @@ static void full_servers_take_no_skill(void **state)
     nats_limit(&w.nats, NATS_OBJECTS, 4 << 20);
     expect(push(&w.a, "small", "print(1)"), 201, "small");
     expect(push(&w.a, "large", script), 503, "the servers have no room");
+    nodes_tenant(&w.a, "acme");
     expect(harness_get(&w.a, SKILLS "/large/1.0"), 404, "");
     /* What had come of it is gone: there is room again. */
     expect(push(&w.b, "other", "print(2)"), 201, "other");
@@ -356,6 +436,80 @@ static void without_their_bucket_it_is_told(void **state)
     end(&w);
 }
 
+/* The servers set aside what skills may hold, and no skill takes more. */
+static void what_skills_may_hold_is_set_aside(void **state)
+{
+    struct world w = {.nats = {.file_store = "256MB"}};
+    char *script = large_script();
+    uint64_t n;
+
+    (void)state;
+    nats_begin(&w.nats, 1);
+    nats_start_node(&w.a, &w.nats, "a", "");
+    expect(harness_request(&w.a, "POST", "/v1/admin/cluster", "", "", 0), 503,
+           "cluster.objects_bytes");
+    nodes_stop(&w.a);
+    nats_start_node(&w.a, &w.nats, "a", "  objects_bytes: 8MiB\n");
+    expect(nats_ask(&w.a, "POST", ""), 200, "\"made\":true");
+    nats_wait_node(&w.a, NODE_JOINED);
+    harness_wait_ready(&w.a);
+    expect(push(&w.a, "small", "print(1)"), 201, "small");
+    n = nats_count(&w.nats, NATS_OBJECTS);
+    expect(push(&w.a, "large", script), 503, "cluster.objects_bytes");
+    assert_int_equal(nats_count(&w.nats, NATS_OBJECTS), n);
+    nodes_tenant(&w.a, "acme");
+    expect(push(&w.a, "other", "print(2)"), 201, "other");
+    nodes_end(&w.a);
+    nats_end(&w.nats);
+    free(script);
+}
+
+#define LISTS 8u
+
+/* Whether one of them has an answer. */
+static bool is_answered(const int fds[LISTS])
+{
+    struct pollfd all[LISTS];
+
+    for (size_t i = 0; i < LISTS; i++)
+        all[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    return poll(all, LISTS, 0) > 0;
+}
+
+/* While lists of tools wait for servers that say nothing, others' archives are looked at. */
+static void who_waits_for_servers_holds_nobody_up(void **state)
+{
+    static const char get[] = "GET /v1/tools HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    struct world w = {0};
+    unsigned n = 0;
+    int fds[LISTS];
+    size_t len;
+    char *tar = harness_skill("looked", "1.0", "print(1)", &len);
+
+    (void)state;
+    begin(&w);
+    expect(push(&w.a, "demo", "print(1)"), 201, "demo");
+    nodes_wait(&w.b, SKILLS, 200, "\"name\":\"demo\"");
+    assert_int_equal(kill(w.nats.servers[0].pid, SIGSTOP), 0);
+    for (size_t i = 0; i < LISTS; i++) {
+        fds[i] = harness_connect(&w.b);
+        assert_int_equal(fd_write_full(fds[i], get, strlen(get)), 0);
+    }
+    for (; !is_answered(fds); n++)
+        expect(harness_request(&w.b, "POST", SKILLS "/validate",
+                               "Content-Type: application/octet-stream\r\n", tar, len),
+               200, "\"valid\":true");
+    print_message("%u archives were looked at meanwhile\n", n);
+    assert_true(n >= 10);
+    assert_int_equal(kill(w.nats.servers[0].pid, SIGCONT), 0);
+    for (size_t i = 0; i < LISTS; i++) {
+        expect(harness_read_answer(fds[i]), 200, "run_code");
+        close(fds[i]);
+    }
+    free(tar);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,9 +517,12 @@ int main(void)
         cmocka_unit_test(cut_off_it_shows_what_it_has),
         cmocka_unit_test(servers_are_lost_in_the_middle),
         cmocka_unit_test(a_refused_push_sends_nothing),
+        cmocka_unit_test(what_was_removed_counts_for_a_while),
         cmocka_unit_test(what_is_altered_by_hand_is_told),
         cmocka_unit_test(full_servers_take_no_skill),
+        cmocka_unit_test(what_skills_may_hold_is_set_aside),
         cmocka_unit_test(without_their_bucket_it_is_told),
+        cmocka_unit_test(who_waits_for_servers_holds_nobody_up),
         cmocka_unit_test(a_node_keeps_what_it_may),
     };
 

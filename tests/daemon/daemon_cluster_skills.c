@@ -282,6 +282,21 @@ static void skills_of_before_are_the_clusters(void **state)
     "\"" ID ID "\",\"description\":\"\",\"created_ns\":1,\"bytes\":%s,\"place\":1,"            \
     "\"floating\":false,\"packages_digest\":\"\",\"packages_python\":0}"
 
+static void wait_not(const struct world *w, const char *subject, const char *text)
+{
+    for (unsigned i = 0;; i++) {
+        char found[256], *last = nats_last(&w->nats, NATS_CHANGES, subject, found);
+        bool same = last && strcmp(last, text) == 0;
+
+        free(last);
+        if (!same)
+            return;
+        if (i == 5000)
+            fail_msg("%s is %s for ever", subject, text);
+        usleep(10000);
+    }
+}
+
 static void nonsense_is_no_skill(void **state)
 {
     static const char subject[] = "$KV.skillvm_registry.skill.skl_" ID;
@@ -297,7 +312,7 @@ static void nonsense_is_no_skill(void **state)
     /* The entry of one that is there is written over: it is written anew by who has it. */
     free(nats_last(&w.nats, NATS_CHANGES, "$KV.skillvm_registry.skill.>", was));
     nats_publish(&w.nats, was, "{}", 2);
-    nats_wait_refused(&w.a, "malformed", strstr(was, "skill."));
+    wait_not(&w, was, "{}");
     nats_start_node(&w.c, &w.nats, "c", "");
     nats_wait_node(&w.c, NODE_JOINED);
     expect(harness_get(&w.c, SKILLS "/demo/1.0"), 200, "main.py");
@@ -320,6 +335,79 @@ static void nonsense_is_no_skill(void **state)
     end(&w);
 }
 
+/* Pushes versions of one skill until one is refused. How many were taken. */
+static unsigned push_many(const struct harness *h, const char *headers, const char *name,
+                          unsigned max)
+{
+    for (unsigned i = 0; i < max; i++) {
+        char version[16];
+        struct answer a;
+
+        snprintf(version, sizeof(version), "%u.0", i + 1);
+        a = push(h, headers, name, version, "print(1)", "");
+        if (a.status != 201) {
+            expect(a, 413, "remove versions");
+            return i;
+        }
+        answer_finish(&a);
+    }
+    fail_msg("%u versions were taken", max);
+    return max;
+}
+
+/* Whatever tenants push, keys are revoked, and another tenant has its share. */
+static void skills_take_no_room_of_keys(void **state)
+{
+    struct world w = {0};
+    char one[80], other[80], id[64], path[128], headers[160];
+    unsigned n, of_other;
+
+    (void)state;
+    begin(&w);
+    nodes_tenant(&w.a, "one");
+    nodes_tenant(&w.a, "other");
+    nodes_key(&w.a, "one", one, id);
+    nodes_key(&w.a, "other", other, id);
+    nats_limit(&w.nats, NATS_CHANGES, 64 << 10);
+    bearer(one, headers);
+    n = push_many(&w.a, headers, "x", 64);
+    assert_true(n >= 8);
+    nodes_wait_key(&w.b, other, 200);
+    bearer(other, headers);
+    of_other = push_many(&w.b, headers, "y", 64);
+    assert_true(of_other >= n / 4);
+    expect(push(&w.b, headers, "y", "1.0", "print(2)", "?replace=true"), 201, "replaced");
+    nodes_tenant(&w.b, "third");
+    snprintf(path, sizeof(path), "/v1/admin/keys/%s", id);
+    expect(nodes_admin_sure(&w.b, "DELETE", path, ""), 204, "");
+    nodes_wait_key(&w.a, other, 401);
+    end(&w);
+}
+
+/* A version that was removed leaves its place to the next one. */
+static void removed_versions_leave_their_place(void **state)
+{
+    struct world w = {0};
+    uint64_t before;
+
+    (void)state;
+    begin(&w);
+    assert_int_equal(harness_push(&w.a, "kept", "1.0", "print(1)"), 201);
+    before = nats_count(&w.nats, NATS_CHANGES);
+    for (unsigned i = 0; i < 20; i++) {
+        const struct harness *h = i % 2 ? &w.a : &w.b;
+        char version[16], path[64];
+
+        snprintf(version, sizeof(version), "%u.0", i);
+        snprintf(path, sizeof(path), SKILLS "/x/%s", version);
+        assert_int_equal(harness_push(h, "x", version, "print(1)"), 201);
+        expect(nodes_admin_sure(h, "DELETE", path, ""), 204, "");
+    }
+    assert_int_equal(nats_count(&w.nats, NATS_CHANGES), before + 1);
+    wait_same(&w.a, &w.b);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +418,8 @@ int main(void)
         cmocka_unit_test(a_tenants_skills_are_its_own_at_all_nodes),
         cmocka_unit_test(skills_of_before_are_the_clusters),
         cmocka_unit_test(nonsense_is_no_skill),
+        cmocka_unit_test(skills_take_no_room_of_keys),
+        cmocka_unit_test(removed_versions_leave_their_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,8 +112,8 @@ static void write_settings(const struct nats_world *w, size_t i)
     else
         fprintf(f,
                 "jetstream { store_dir: \"%s/%zu\", max_memory_store: 64MB, "
-                "max_file_store: 512MB }\n",
-                w->dir, i);
+                "max_file_store: %s }\n",
+                w->dir, i, w->file_store ? w->file_store : "16GB");
     if (w->n > 1) {
         fprintf(f, "cluster { name: test, listen: \"127.0.0.1:%u\", routes: [",
                 w->servers[i].route_port);

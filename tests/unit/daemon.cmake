@@ -27,6 +27,7 @@ if(TARGET apidaemon)
         routes
         skill_disk
         skill_plan
+        skill_room
         snapshot
         store
         tenants)

@@ -7,6 +7,7 @@
 #include "tests/unit/registry_rows.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define DIGEST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -217,14 +218,106 @@ static void versions_may_go_round(void **state)
     registry_close(registry);
 }
 
+static void number(unsigned n, char ret[CHANGE_ID_SIZE])
+{
+    (void)snprintf(ret, CHANGE_ID_SIZE, "skl_%032u", n);
+}
+
+/* The id that the next row has, which is made. */
+static void expect_number(struct registry *registry, const char *version, unsigned n)
+{
+    const struct registry_skill wanted = skill(version, DIGEST_A, false);
+    char previous[CHANGE_DIGEST_SIZE], id[CHANGE_ID_SIZE];
+    struct change change;
+
+    number(n, id);
+    assert_int_equal(
+        registry_skill_plan(registry, TENANT_DEFAULT, &wanted, false, &change, previous, NULL),
+        0);
+    assert_string_equal(change.id, id);
+    assert_int_equal(make(registry, &change, 1), 0);
+}
+
+static void forget(struct registry *registry, unsigned n)
+{
+    struct change gone = {.kind = CHANGE_SKILL, .is_removed = true};
+
+    number(n, gone.id);
+    assert_int_equal(make(registry, &gone, 1), 0);
+}
+
+/* The servers keep something of each id for ever: one that was used is used again. */
+static void a_place_is_used_again(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct change odd = {.kind = CHANGE_SKILL, .id = "skl_0000000000000000000000000000000a"};
+
+    expect_number(registry, "1", 0);
+    expect_number(registry, "2", 1);
+    expect_number(registry, "3", 2);
+    /* As rows of before have them, or somebody else wrote. */
+    (void)strcpy(odd.skill.tenant, TENANT_DEFAULT);
+    (void)strcpy(odd.skill.name, "odd");
+    (void)strcpy(odd.skill.version, "1");
+    (void)strcpy(odd.skill.digest, DIGEST_B);
+    assert_int_equal(make(registry, &odd, 1), 0);
+    expect_number(registry, "4", 3);
+    forget(registry, 1);
+    forget(registry, 0);
+    expect_number(registry, "5", 0);
+    expect_number(registry, "6", 1);
+    expect_number(registry, "7", 4);
+    assert_true(has_version(registry, "3"));
+    assert_false(has_version(registry, "1"));
+    for (unsigned i = 5; i < 13; i++) {
+        char version[16];
+
+        (void)snprintf(version, sizeof(version), "%u.0", i);
+        expect_number(registry, version, i);
+    }
+    forget(registry, 11);
+    expect_number(registry, "20", 11);
+    /* Beside what is no number a place may be missed, and none is taken that is another's. */
+    forget(registry, 8);
+    expect_number(registry, "21", 13);
+    registry_close(registry);
+}
+
+/* About what entries take, never much less. */
+static void rows_are_counted(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct registry_skill wanted = skill("1", DIGEST_A, false);
+    char previous[CHANGE_DIGEST_SIZE], text[201];
+    uint64_t none = 9, one = 0, two = 0;
+
+    assert_int_equal(registry_skill_rows_bytes(registry, TENANT_DEFAULT, &none, NULL), 0);
+    assert_int_equal(none, 0);
+    assert_int_equal(plan(registry, &wanted, false, previous), 0);
+    assert_int_equal(registry_skill_rows_bytes(registry, TENANT_DEFAULT, &one, NULL), 0);
+    /* Each of these takes two bytes in JSON. */
+    memset(text, '"', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    wanted.version = "2";
+    wanted.description = text;
+    assert_int_equal(plan(registry, &wanted, false, previous), 0);
+    assert_int_equal(registry_skill_rows_bytes(registry, TENANT_DEFAULT, &two, NULL), 0);
+    assert_int_equal(two - one - one, 2 * strlen(text) - strlen("d"));
+    registry_close(registry);
+}
+
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_DIR(a_version_is_one_change),        IN_DIR(what_floats_is_several),
-        IN_DIR(what_is_in_use_is_not_replaced), IN_DIR(packages_and_description_have_to_fit),
+        IN_DIR(a_version_is_one_change),
+        IN_DIR(what_floats_is_several),
+        IN_DIR(what_is_in_use_is_not_replaced),
+        IN_DIR(packages_and_description_have_to_fit),
         IN_DIR(versions_may_go_round),
+        IN_DIR(a_place_is_used_again),
+        IN_DIR(rows_are_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,7 @@ struct cluster_config {
     const struct node_entry *facts;      /* what the node says of itself; but what is above, its
                                           * instance, state and start */
     unsigned replicas;                   /* of what cluster_init makes */
+    uint64_t objects_bytes;              /* of the bucket of objects; 0: no bound */
     const struct cluster_driver *driver; /* NULL: the module */
 };
 
@@ -90,6 +91,8 @@ struct cluster_replica {
     int (*row)(void *ctx, enum change_kind kind, const char *id, struct change *ret,
                struct err *err);
     int (*each)(void *ctx, cluster_visit_fn *visit, void *visit_ctx, struct err *err);
+    /* What the rows of a tenant's skills take as entries, about. 0 or -EIO. */
+    int (*skills_bytes)(void *ctx, const char *tenant, uint64_t *ret, struct err *err);
     /* Opens an object that a row names: a descriptor, or -ENOENT where it is not here. */
     int (*object)(void *ctx, const char *digest, struct err *err);
 };
@@ -102,8 +105,9 @@ int cluster_follow(struct cluster *cluster, const struct cluster_replica *replic
                    uint64_t keys_timeout_ms, struct err *err);
 /*
  * Works a change out and writes it for all nodes: on return it is where the settings want it,
- * and made here. 0; what the plan gives; -EAGAIN while the node is not joined, or where the
- * servers do not confirm it, with what is known of it.
+ * and made here. 0; what the plan gives; -EDQUOT for a skill whose tenant has what it may of
+ * the bucket; -EAGAIN while the node is not joined, or where the servers do not confirm it,
+ * with what is known of it.
  */
 int cluster_change(struct cluster *cluster, change_plan *plan, void *ctx, struct err *err);
 /*
@@ -139,6 +143,12 @@ typedef int cluster_named_fn(void *ctx, const char *digest, bool *ret_named, str
  */
 int cluster_objects_sweep(struct cluster *cluster, uint64_t min_age_ns, cluster_named_fn *named,
                           void *ctx, unsigned *ret_n, struct err *err);
+/*
+ * Removes the skills of tenants that are no more from the bucket of changes, where an eighth of
+ * it is taken. *ret_n: how many. As above.
+ */
+int cluster_rows_sweep(struct cluster *cluster, unsigned *ret_n, struct err *err);
+
 /* Where executions of others become rows. One thread calls. */
 struct cluster_ledger {
     void *ctx;

@@ -46,6 +46,17 @@ static void hurry(struct cluster *c)
     (void)pthread_cond_broadcast(&c->wake);
 }
 
+static int refuse_bucket(const struct cluster_bucket *wanted, enum cluster_fault fault,
+                         const struct err *why, struct err *err)
+{
+    if (fault != CLUSTER_NO_ROOM || strcmp(wanted->name, CLUSTER_OBJECTS) != 0)
+        return cluster_result(fault, why, err);
+    return err_set(err, EAGAIN,
+                   "the servers have no room for %llu bytes that skills may hold: give each a "
+                   "larger max_file_store, or set cluster.objects_bytes to less: %.200s",
+                   (unsigned long long)wanted->max_bytes, why->message);
+}
+
 static int make_bucket(struct cluster *c, struct cluster_link *link,
                        const struct cluster_bucket *wanted, bool *ret_made, struct err *err)
 {
@@ -62,7 +73,7 @@ static int make_bucket(struct cluster *c, struct cluster_link *link,
             (of_objects ? c->driver->objects_make : c->driver->bucket_make)(link, wanted, &why);
     }
     if (fault != CLUSTER_OK)
-        return cluster_result(fault, &why, err);
+        return refuse_bucket(wanted, fault, &why, err);
     if (!is_new && there.replicas != c->replicas)
         return err_set(err, EEXIST,
                        "the bucket %s is there with %u replica%s, and cluster.replicas says "
@@ -90,8 +101,10 @@ static int make_all(struct cluster *c, struct cluster_link *link, bool *ret_made
                                            .max_bytes = RECORDS_BYTES,
                                            .max_value_bytes = RECORD_ENTRY_BYTES_MAX,
                                            .drops_old = true};
-    const struct cluster_bucket objects = {.name = CLUSTER_OBJECTS, .replicas = c->replicas};
-    const struct cluster_bucket *all[] = {&nodes, &objects, &records, &changes};
+    /* With a bound, which the servers set aside: what skills hold fills no other bucket. */
+    const struct cluster_bucket objects = {
+        .name = CLUSTER_OBJECTS, .replicas = c->replicas, .max_bytes = c->objects_bytes};
+    const struct cluster_bucket *all[] = {&nodes, &changes, &records, &objects};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < sizeof(all) / sizeof(all[0]); i++)

@@ -93,6 +93,9 @@ static int change_over(struct cluster *c, struct cluster_link *link, change_plan
 
         if (r < 0)
             return r;
+        r = cluster_check_room(c, link, &change, err);
+        if (r < 0)
+            return r;
         fault = send_change(c, link, &change, seen, &revision, &why);
         if (cluster_fault_passes(fault) && came_back(c, &change, seen))
             return 0;

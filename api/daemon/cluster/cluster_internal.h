@@ -41,6 +41,7 @@ struct cluster {
     char servers[FLEET_SERVERS_MAX][FLEET_SERVER_SIZE];
     size_t n_servers;
     unsigned replicas;
+    uint64_t objects_bytes;
     struct node_entry self; /* its state is the thread's, the rest never changes */
 
     pthread_t thread;
@@ -130,6 +131,12 @@ int cluster_seed_objects(struct cluster *c, struct cluster_link *link, struct er
 int cluster_check_joined(struct cluster *c, struct err *err);
 /* Puts all rows of this node into a bucket that is not whole, and says then that it is. */
 int cluster_seed(struct cluster *c, struct cluster_link *link, bool *ret_made, struct err *err);
+/*
+ * Whether the bucket of changes has room for one: skills may take half of it, so that tenants
+ * and keys can be changed whatever is pushed. 0, -EDQUOT or -EAGAIN.
+ */
+int cluster_check_room(struct cluster *c, struct cluster_link *link,
+                       const struct change *change, struct err *err);
 /* Whether keys are taken by what is known; under the lock. */
 bool cluster_keys_good(const struct cluster_follow *follow);
 /* The thread: joins, stays and begins anew until it is stopped. */

@@ -20,6 +20,7 @@
 #define IN_FLIGHT  16u /* chunks that are sent and not confirmed */
 #define TRIES      4u  /* where others put the same meanwhile */
 #define SILENCE_MS 5000u
+#define KEPT_PART  64u        /* such a part of the bucket is kept free */
 #define LEAST_RATE (1u << 20) /* bytes that have to come in a second, after the silence */
 /*
  * An object that no row names is removed when it is an hour old: who is about to name one that
@@ -146,7 +147,7 @@ static bool remove_chunks(struct cluster *c, struct cluster_link *link,
     struct err ignored = {0};
 
     object_chunks_key(chunks_under, key);
-    return c->driver->objects_purge(link, CLUSTER_OBJECTS, key, &ignored) == CLUSTER_OK;
+    return c->driver->objects_purge(link, CLUSTER_OBJECTS, key, 0, &ignored) == CLUSTER_OK;
 }
 
 void cluster_remove_chunks(struct cluster *c, struct cluster_link *link,
@@ -172,6 +173,29 @@ void cluster_remove_left(struct cluster *c, struct cluster_link *link)
     }
 }
 
+/*
+ * Whether a bucket that has a bound has room for so many bytes, and for what is said of objects
+ * that are to go. Those who ask at once may all find room: then what is too much is refused as
+ * it comes.
+ */
+static enum cluster_fault check_room(struct transfer *t, uint64_t size, struct err *err)
+{
+    struct cluster_bucket bucket = {0};
+    enum cluster_fault fault =
+        t->cluster->driver->objects_look(t->link, CLUSTER_OBJECTS, &bucket, err);
+    uint64_t max = bucket.max_bytes - bucket.max_bytes / KEPT_PART;
+
+    if (fault != CLUSTER_OK || max == 0 ||
+        (bucket.bytes < max && size + size / KEPT_PART < max - bucket.bytes))
+        return fault;
+    (void)err_set(err, ENOSPC,
+                  "of %llu bytes that skills may hold there (cluster.objects_bytes) %llu are "
+                  "taken, and %llu more do not fit",
+                  (unsigned long long)bucket.max_bytes, (unsigned long long)bucket.bytes,
+                  (unsigned long long)size);
+    return CLUSTER_NO_ROOM;
+}
+
 /* All chunks, and then what says that they are one. */
 static enum cluster_fault upload(struct transfer *t, uint64_t size, struct err *err)
 {
@@ -179,8 +203,10 @@ static enum cluster_fault upload(struct transfer *t, uint64_t size, struct err *
                        meta = {.size = size,
                                .chunks = (size + OBJECT_CHUNK_BYTES - 1) / OBJECT_CHUNK_BYTES};
     char key[OBJECT_KEY_SIZE];
-    enum cluster_fault fault;
+    enum cluster_fault fault = check_room(t, size, err);
 
+    if (fault != CLUSTER_OK)
+        return fault;
     memcpy(meta.digest, t->digest, sizeof(meta.digest));
     if (ids_make_digits(16, meta.chunks_under) < 0) {
         (void)err_set(err, EIO, "no random bytes");

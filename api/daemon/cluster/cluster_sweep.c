@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * What nobody needs any more goes from the servers.
+ *
  * What no skill names any more goes from the bucket of objects. Nobody says that a row is about
  * to name one: so it has to be old, and who names one that is there makes it new first, of
  * which the servers tell who would remove it.
+ *
+ * Skills of tenants that were removed go from the bucket of changes, where that fills up.
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
 #include "api/daemon/cluster/object_meta.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -15,17 +20,23 @@
 
 #define SILENCE_MS 2000u
 #define SWEEP_MS   60000u /* for all; the next one goes on */
+#define CROWDED    8u /* a bucket of changes is swept where more than such a part is taken */
+
+struct sweep;
+typedef int judge_fn(struct sweep *s, const struct cluster_entry *entry, struct err *err);
 
 struct sweep {
     struct cluster *cluster;
     struct cluster_link *link;
+    judge_fn *judge;
+    /* Of objects. */
     uint64_t min_age_ns;
     cluster_named_fn *named;
     void *ctx;
     unsigned n;
 };
 
-/* What says that it was there stays, as NATS's own tools leave it. */
+/* What says that it was there stays for a while, as NATS's own tools leave it. */
 static enum cluster_fault forget(struct sweep *s, const struct cluster_entry *entry,
                                  const struct object_meta *meta, struct err *err)
 {
@@ -50,7 +61,27 @@ static enum cluster_fault forget(struct sweep *s, const struct cluster_entry *en
     return CLUSTER_OK;
 }
 
-static int judge(struct sweep *s, const struct cluster_entry *entry, struct err *err)
+/*
+ * That it was there nobody needs to know for ever: who puts it again meanwhile says something
+ * newer. With chunks that could not be removed then.
+ */
+static int forget_mark(struct sweep *s, const struct cluster_entry *entry,
+                       const struct object_meta *meta, struct err *err)
+{
+    const struct cluster_driver *driver = s->cluster->driver;
+    char chunks[OBJECT_KEY_SIZE];
+    enum cluster_fault fault;
+    struct err why = {0};
+
+    object_chunks_key(meta->chunks_under, chunks);
+    fault = driver->objects_purge(s->link, CLUSTER_OBJECTS, chunks, 0, &why);
+    if (fault == CLUSTER_OK)
+        fault =
+            driver->objects_purge(s->link, CLUSTER_OBJECTS, entry->key, entry->revision, &why);
+    return cluster_result(fault, &why, err);
+}
+
+static int judge_object(struct sweep *s, const struct cluster_entry *entry, struct err *err)
 {
     uint64_t now_ns = clock_realtime_ns();
     enum cluster_fault fault;
@@ -59,9 +90,11 @@ static int judge(struct sweep *s, const struct cluster_entry *entry, struct err 
     bool named = true;
     int r;
 
-    if (object_meta_parse(entry->key, entry->data, entry->len, &meta) < 0 || meta.is_deleted ||
+    if (object_meta_parse(entry->key, entry->data, entry->len, &meta) < 0 ||
         now_ns < entry->stored_ns || now_ns - entry->stored_ns < s->min_age_ns)
         return 0;
+    if (meta.is_deleted)
+        return forget_mark(s, entry, &meta, err);
     /* By rows that are up to date. */
     r = cluster_check_joined(s->cluster, err);
     if (r < 0)
@@ -93,7 +126,7 @@ static int take_all(struct sweep *s, struct err *err)
         if (!some)
             continue;
         is_last = entry.pending == 0;
-        r = judge(s, &entry, err);
+        r = s->judge(s, &entry, err);
         driver->release(&entry);
         heard_ns = clock_monotonic_ns();
     }
@@ -103,7 +136,11 @@ static int take_all(struct sweep *s, struct err *err)
 int cluster_objects_sweep(struct cluster *c, uint64_t min_age_ns, cluster_named_fn *named,
                           void *ctx, unsigned *ret_n, struct err *err)
 {
-    struct sweep s = {.cluster = c, .min_age_ns = min_age_ns, .named = named, .ctx = ctx};
+    struct sweep s = {.cluster = c,
+                      .judge = judge_object,
+                      .min_age_ns = min_age_ns,
+                      .named = named,
+                      .ctx = ctx};
     enum cluster_fault fault;
     struct err why = {0};
     int r = cluster_check_joined(c, err);
@@ -117,6 +154,73 @@ int cluster_objects_sweep(struct cluster *c, uint64_t min_age_ns, cluster_named_
     cluster_remove_left(c, s.link);
     fault = c->driver->objects_watch(s.link, CLUSTER_OBJECTS, CLUSTER_OBJECT_META ">", &why);
     r = fault == CLUSTER_OK ? take_all(&s, err) : cluster_result(fault, &why, err);
+    c->driver->close(s.link);
+    *ret_n = s.n;
+    return r;
+}
+
+static uint64_t revision_here(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    return c->follow.tail.revision;
+}
+
+/*
+ * A skill without a tenant, by rows that are as new as it is. A tenant that was removed does
+ * not come back, and somebody else's skill in that place is of another revision.
+ */
+static int judge_row(struct sweep *s, const struct cluster_entry *entry, struct err *err)
+{
+    const struct cluster_replica *replica = &s->cluster->follow.replica;
+    enum cluster_fault fault;
+    enum node_refusal unused;
+    struct err why = {0};
+    struct change change, tenant;
+    int r;
+
+    if (entry->is_removed || entry->revision > revision_here(s->cluster) ||
+        change_entry_parse(entry->key, entry->data, entry->len, false, &change, &unused) < 0 ||
+        change.kind != CHANGE_SKILL)
+        return 0;
+    r = replica->row(replica->ctx, CHANGE_TENANT, change.skill.tenant, &tenant, err);
+    if (r != -ENOENT)
+        return r;
+    r = cluster_check_joined(s->cluster, err);
+    if (r < 0)
+        return r;
+    fault = s->cluster->driver->put(s->link, CLUSTER_CHANGES, entry->key, NULL, 0,
+                                    entry->revision, NULL, &why);
+    s->n += fault == CLUSTER_OK;
+    return fault == CLUSTER_CONFLICT ? 0 : cluster_result(fault, &why, err);
+}
+
+static int sweep_rows(struct sweep *s, struct err *err)
+{
+    const struct cluster_driver *driver = s->cluster->driver;
+    struct cluster_bucket bucket = {0};
+    struct err why = {0};
+    enum cluster_fault fault = driver->bucket_look(s->link, CLUSTER_CHANGES, &bucket, &why);
+
+    if (fault == CLUSTER_OK && bucket.bytes < bucket.max_bytes / CROWDED)
+        return 0;
+    if (fault == CLUSTER_OK)
+        fault = driver->watch(s->link, CLUSTER_CHANGES, 0, &why);
+    return fault == CLUSTER_OK ? take_all(s, err) : cluster_result(fault, &why, err);
+}
+
+int cluster_rows_sweep(struct cluster *c, unsigned *ret_n, struct err *err)
+{
+    struct sweep s = {.cluster = c, .judge = judge_row};
+    int r = cluster_check_joined(c, err);
+
+    *ret_n = 0;
+    if (r < 0)
+        return r;
+    r = cluster_connect(c, 0, &s.link, err);
+    if (r < 0)
+        return r;
+    r = sweep_rows(&s, err);
     c->driver->close(s.link);
     *ret_n = s.n;
     return r;

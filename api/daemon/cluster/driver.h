@@ -71,6 +71,7 @@ struct cluster_bucket {
     bool drops_old;         /* a full one takes what is new, and drops what is old */
     uint64_t created_ns;    /* realtime; not of one that is to be made */
     uint64_t last_revision; /* of whatever was written last; not of one that is to be made */
+    uint64_t bytes;         /* that it takes; the same */
 };
 
 /* An entry of a bucket, the mark that one was removed, or a message. Given back by release. */
@@ -172,9 +173,9 @@ struct cluster_driver {
     /* From here on next gives all that is under a key, which may end with ">". As watch. */
     enum cluster_fault (*objects_watch)(struct cluster_link *link, const char *bucket,
                                         const char *key, struct err *err);
-    /* Takes all away that is under a key. */
+    /* Takes all away that is under a key, up to a revision; 0: whatever it is of. */
     enum cluster_fault (*objects_purge)(struct cluster_link *link, const char *bucket,
-                                        const char *key, struct err *err);
+                                        const char *key, uint64_t up_to, struct err *err);
 
     /*
      * From here on next_call gives what is sent to a subject: of those who share a group each

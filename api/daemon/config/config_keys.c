@@ -131,6 +131,11 @@ const struct config_key config_keys[] = {
      "how much of what skills hold this node keeps; past that what nobody asked for the "
      "longest "
      "goes, where the servers have it; 0 for no limit"},
+    {"cluster.objects_bytes", CONFIG_BYTES, AT(cluster.objects_bytes), 0, 1ull << 50, "10GiB",
+     false, NULL, NULL,
+     "how much skills may hold at the servers, in the bucket that `skillvm cluster init` "
+     "makes, "
+     "for which each server that has it sets so much aside; 0 for no limit"},
     {"retention.executions_age", CONFIG_DURATION, AT(retention.executions_age_ms), 0,
      3650 * DAYS, "30d", true, NULL, NULL,
      "how long an ended execution is kept: result, logs, artifacts; 0 for ever"},

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/changes.h"
 
+#include "api/daemon/registry/registry_skill_plan.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/skill/skill.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 
@@ -11,6 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A node that is there notes how far it is every ten seconds. */
+#define AWAY_NS (60 * NS_PER_SECOND)
 
 struct changes {
     struct changes_env env;
@@ -137,35 +143,70 @@ static int change_at(const void *ctx, size_t at, struct change *ret)
     return staged_read(ctx, at, ret);
 }
 
-static int note_object(struct skill_strings *digests, const char *digest)
-{
-    return *digest ? skill_strings_add(digests, "%s", digest) : 0;
-}
+/* The objects of a row that is changed. */
+struct before {
+    char tenant[TENANT_ID_SIZE];
+    char digest[CHANGE_DIGEST_SIZE];
+    char packages_digest[CHANGE_DIGEST_SIZE];
+    uint64_t bytes;
+};
 
 /* What the skills name that are changed. */
-static int note_objects(struct changes *changes, const struct staged *staged,
-                        struct skill_strings *digests)
+static size_t note_before(struct changes *changes, const struct staged *staged,
+                          struct before *ret)
 {
     struct change change, row;
+    size_t n = 0;
 
     for (size_t i = 0; i < staged->n; i++) {
+        struct before *before = &ret[n];
+
         if (staged_read(staged, i, &change) < 0 || change.kind != CHANGE_SKILL ||
             registry_change_of(changes->env.registry, CHANGE_SKILL, change.id, &row, NULL) < 0)
             continue;
-        if (note_object(digests, row.skill.digest) < 0 ||
-            note_object(digests, row.skill.packages_digest) < 0)
-            return -ENOMEM;
+        memcpy(before->tenant, row.skill.tenant, sizeof(before->tenant));
+        memcpy(before->digest, row.skill.digest, sizeof(before->digest));
+        memcpy(before->packages_digest, row.skill.packages_digest,
+               sizeof(before->packages_digest));
+        before->bytes = row.skill.bytes;
+        n++;
     }
-    return 0;
+    return n;
 }
 
-static void release_objects(struct changes *changes, const struct skill_strings *digests)
+static void release(struct changes *changes, const char *digest)
 {
-    for (size_t i = 0; i < digests->len; i++) {
-        _cleanup_store_lock_ struct store *store = store_lock(changes->env.store);
+    _cleanup_store_lock_ struct store *store = store_lock(changes->env.store);
 
-        (void)store_release(store, digests->items[i], NULL);
+    if (*digest)
+        (void)store_release(store, digest, NULL);
+}
+
+/* What a node was away for the servers may have removed long since: it counts for nobody. */
+static void release_objects(struct changes *changes, const struct before *befores, size_t n,
+                            bool was_away)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct before *before = &befores[i];
+        const struct skill_room_row row = {.tenant = before->tenant,
+                                           .digest = before->digest,
+                                           .packages_digest = before->packages_digest,
+                                           .bytes = before->bytes};
+
+        if (!was_away)
+            skill_room_left(changes->env.skill_room, &row, clock_monotonic_ns());
+        release(changes, before->digest);
+        release(changes, before->packages_digest);
     }
+}
+
+/* Whether these are more than what came just now. */
+static bool is_late(struct changes *changes, const struct change_place *place)
+{
+    struct change_place before = {0};
+
+    return registry_replica_get(changes->env.registry, &before, NULL) < 0 ||
+           place->noted_ns > before.noted_ns + AWAY_NS;
 }
 
 /* What waits for its tenant's turn shall know of other limits. */
@@ -184,24 +225,33 @@ static int apply_all(void *ctx, const struct staged *staged, bool is_whole,
 {
     struct changes *changes = ctx;
     struct others others = {.staged = staged};
-    _cleanup_skill_strings_ struct skill_strings digests = {0};
+    _cleanup_free_ struct before *befores = calloc(staged->n + 1, sizeof(*befores));
+    bool was_away = is_whole || is_late(changes, place);
     int r = is_whole ? each(changes, check_row, &others, err) : 0;
+    size_t n;
 
+    if (!befores)
+        return err_no_memory(err);
     if (r == -EEXIST)
         return err_set(err, EEXIST, "%s", others.what);
     if (r < 0)
         return r;
-    r = note_objects(changes, staged, &digests);
-    if (r < 0)
-        return err_no_memory(err);
+    n = note_before(changes, staged, befores);
     r = registry_changes_make(changes->env.registry, staged->n, change_at, staged, place,
                               ret_conflicts, err);
     if (r < 0)
         return r;
-    release_objects(changes, &digests);
+    release_objects(changes, befores, n, was_away);
     sweep_removed(changes);
     tell_engine(changes, staged);
     return 0;
+}
+
+static int skills_bytes(void *ctx, const char *tenant, uint64_t *ret, struct err *err)
+{
+    const struct changes *changes = ctx;
+
+    return registry_skill_rows_bytes(changes->env.registry, tenant, ret, err);
 }
 
 static int object(void *ctx, const char *digest, struct err *err)
@@ -238,6 +288,7 @@ int changes_create(const struct changes_env *env, struct changes **ret, struct e
                                             .note = note,
                                             .row = row,
                                             .each = each,
+                                            .skills_bytes = skills_bytes,
                                             .object = object};
 
     if (!changes)

@@ -9,6 +9,7 @@
 
 #include "api/daemon/cluster/cluster.h"
 #include "api/daemon/engine/engine.h"
+#include "api/daemon/engine/skill_room.h"
 #include "api/daemon/registry/registry_changes.h"
 #include "api/daemon/store/store.h"
 
@@ -20,6 +21,7 @@ struct changes_env {
     struct store *store;
     struct engine *engine;
     struct cluster *cluster; /* NULL: it is on its own */
+    struct skill_room *skill_room;
     uint64_t keys_timeout_ms;
 };
 

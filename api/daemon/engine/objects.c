@@ -287,19 +287,26 @@ static struct cluster *cluster_of(struct objects *o)
     return o->cluster;
 }
 
+int objects_get_here(struct objects *o, const char *digest, struct err *err)
+{
+    int fd = store_get(o->env.store, digest, err);
+
+    if (fd >= 0 && cluster_of(o))
+        store_note_use(fd);
+    return fd;
+}
+
 int objects_get(struct objects *o, const char *digest, struct err *err)
 {
     struct err gone = {0}, why = {0};
-    int fd = store_get(o->env.store, digest, &gone);
+    int fd = objects_get_here(o, digest, &gone);
 
     if (fd == -ENOENT) {
         int r = fetch_once(o, digest, &why);
 
         gone = why.code ? why : gone;
-        fd = r < 0 ? r : store_get(o->env.store, digest, &gone);
+        fd = r < 0 ? r : objects_get_here(o, digest, &gone);
     }
-    if (fd >= 0 && cluster_of(o))
-        store_note_use(fd);
     if (fd < 0 && err)
         *err = gone;
     return fd;
@@ -345,18 +352,27 @@ static struct cluster *begin_sweep(struct objects *o)
     return o->cluster;
 }
 
+static int sweep_servers(struct objects *o, struct cluster *cluster, struct err *err)
+{
+    unsigned n = 0;
+    int r = cluster_rows_sweep(cluster, &n, err);
+
+    return r < 0
+               ? r
+               : cluster_objects_sweep(cluster, UNNAMED_NS, is_named, o->env.registry, &n, err);
+}
+
 int objects_sweep(struct objects *o, struct err *err)
 {
     struct cluster *cluster = begin_sweep(o);
     struct cluster_status status;
-    unsigned n = 0;
     int r = 0;
 
     if (!cluster)
         return 0;
     cluster_look(cluster, &status);
     if (status.state == CLUSTER_JOINED)
-        r = cluster_objects_sweep(cluster, UNNAMED_NS, is_named, o->env.registry, &n, err);
+        r = sweep_servers(o, cluster, err);
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
     o->is_sweeping = false;
     (void)pthread_cond_broadcast(&o->done);

@@ -38,13 +38,16 @@ void objects_destroy(struct objects *objects);
  * -errno.
  */
 int objects_get(struct objects *objects, const char *digest, struct err *err);
+/* The same for one that is here: no server is asked. */
+int objects_get_here(struct objects *objects, const char *digest, struct err *err);
 /* In a cluster: keeps here what a file holds, where a row names it. 0 or -errno. */
 int objects_keep(struct objects *objects, const char *digest, int fd, struct err *err);
 /* Gives the servers what a file holds, as of cluster_object_put; on its own it does nothing. */
 int objects_send(struct objects *objects, const char *digest, int fd, struct err *err);
 
 /*
- * Removes from the servers what no skill has named for an hour; nothing while the node is not
+ * Removes from the servers what no skill has named for an hour, and as of cluster_rows_sweep;
+ * nothing while the node is not
  * joined. 0 or -EAGAIN.
  */
 int objects_sweep(struct objects *objects, struct err *err);

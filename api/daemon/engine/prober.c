@@ -136,12 +136,18 @@ static void remember(struct prober *p, struct inquiry *inquiry, int r)
     *place = inquiry;
 }
 
+/* Where an object was missing that may be had in a moment nothing is known of the script. */
+static bool is_failure(int r)
+{
+    return r < 0 && r != -ENODATA && r != -ECANCELED && r != -EAGAIN && r != -ENOBUFS;
+}
+
 static void finish(struct prober *p, struct inquiry *inquiry, int r)
 {
     TAILQ_REMOVE(&p->inquiries, inquiry, link);
     p->n_inquiries--;
     (void)pthread_cond_broadcast(&p->done);
-    if (r < 0 && r != -ENODATA && r != -ECANCELED)
+    if (is_failure(r))
         remember(p, inquiry, r);
     else
         inquiry_free(inquiry);

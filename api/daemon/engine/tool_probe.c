@@ -200,6 +200,9 @@ int tool_probe_run(const struct tool_probe_env *env, const char *tenant,
     if (r < 0)
         return r;
     r = run_machine(env, tenant, script->image, &job, cancel_fd, &reading, &report, err);
+    /* Its own meaning. */
+    if (r == -EAGAIN || r == -ENOBUFS)
+        r = -EBUSY;
     *ret_cpu_us = report.cpu_us;
     r = judge(r, &report.guest, &reading, err);
     return r < 0 ? r : buf_append(ret, output.data, output.len);

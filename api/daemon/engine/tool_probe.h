@@ -46,7 +46,8 @@ int tool_probe_promises(int skill_fd, const char *path, bool *ret, struct err *e
  * Looks, for a tenant. *ret_cpu_us is what the machine and its reader took, 0 without one, in
  * any case. 0 with the description appended to ret (PARSER_BYTES_MAX is enough); -ENODATA where
  * the script has none; -ETIME where it took too long; -ECANCELED once cancel_fd is readable;
- * else a failure of ours or of the machine.
+ * -EAGAIN or -ENOBUFS where an object cannot be had now, as of objects_get; else a failure of
+ * ours or of the machine.
  */
 int tool_probe_run(const struct tool_probe_env *env, const char *tenant,
                    const struct tool_script *script, int cancel_fd, uint64_t *ret_cpu_us,

@@ -304,6 +304,7 @@ enum cluster_fault nats_look(struct cluster_link *link, const struct nats_layout
     ret->drops_old = info->Config->Discard == js_DiscardOld;
     ret->created_ns = (uint64_t)info->Created;
     ret->last_revision = info->State.LastSeq;
+    ret->bytes = info->State.Bytes;
     jsStreamInfo_Destroy(info);
     return CLUSTER_OK;
 }

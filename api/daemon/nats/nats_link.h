@@ -76,7 +76,7 @@ enum cluster_fault nats_chunk_confirm(struct cluster_link *link, unsigned *ret_l
 enum cluster_fault nats_objects_watch(struct cluster_link *link, const char *bucket,
                                       const char *key, struct err *err);
 enum cluster_fault nats_objects_purge(struct cluster_link *link, const char *bucket,
-                                      const char *key, struct err *err);
+                                      const char *key, uint64_t up_to, struct err *err);
 
 /* Those for calls. */
 enum cluster_fault nats_serve(struct cluster_link *link, const char *subject, const char *group,

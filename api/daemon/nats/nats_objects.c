@@ -140,7 +140,7 @@ enum cluster_fault nats_objects_watch(struct cluster_link *link, const char *buc
 }
 
 enum cluster_fault nats_objects_purge(struct cluster_link *link, const char *bucket,
-                                      const char *key, struct err *err)
+                                      const char *key, uint64_t up_to, struct err *err)
 {
     char stream[NATS_SUBJECT_SIZE], subject[NATS_SUBJECT_SIZE];
     jsOptions options;
@@ -152,6 +152,7 @@ enum cluster_fault nats_objects_purge(struct cluster_link *link, const char *buc
     (void)jsOptions_Init(&options);
     options.Wait = NATS_REQUEST_MS;
     options.Stream.Purge.Subject = subject;
+    options.Stream.Purge.Sequence = up_to > 0 ? up_to + 1 : 0;
     nats_begin_request(link);
     s = js_PurgeStream(link->stream, stream, &options, &code);
     return s == NATS_OK ? CLUSTER_OK

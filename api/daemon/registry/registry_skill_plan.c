@@ -9,10 +9,29 @@
 #include <stdio.h>
 #include <string.h>
 
-enum statement { ENTRY_OF, LAST_PLACE, IN_USE, NAMED, SHARED, BYTES, OTHERS, N_STATEMENTS };
+enum statement {
+    ENTRY_OF,
+    PAST_NUMBERS,
+    COUNT_ENTRIES,
+    LAST_PLACE,
+    IN_USE,
+    NAMED,
+    SHARED,
+    BYTES,
+    OTHERS,
+    ROW_BYTES,
+    N_STATEMENTS
+};
 
 static const char *const text[N_STATEMENTS] = {
     [ENTRY_OF] = "SELECT entry FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
+    /* Of entries that are numbers; of more than these no bucket has room. */
+    [PAST_NUMBERS] = "SELECT COALESCE((SELECT CAST(substr(entry, 5) AS INTEGER) + 1 FROM skills"
+                     " WHERE entry BETWEEN '" ID_SKILL "00000000000000000000000000000000'"
+                     " AND '" ID_SKILL "00000000000000000000000999999999'"
+                     " AND substr(entry, 5) NOT GLOB '*[^0-9]*'"
+                     " ORDER BY entry DESC LIMIT 1), 0)",
+    [COUNT_ENTRIES] = "SELECT COUNT(*) FROM skills WHERE entry BETWEEN ?1 AND ?2",
     [LAST_PLACE] =
         "SELECT COALESCE(MAX(place), 0) FROM skills WHERE tenant_id = ?1 AND name = ?2",
     [IN_USE] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
@@ -34,6 +53,9 @@ static const char *const text[N_STATEMENTS] = {
                " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
                " OR EXISTS(SELECT 1 FROM records WHERE result_digest = ?1)"
                " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
+    [ROW_BYTES] = "SELECT COALESCE(SUM(640 + length(CAST(json_quote(description) AS BLOB))"
+                  " + length(CAST(COALESCE(packages, '') AS BLOB))), 0)"
+                  " FROM skills WHERE tenant_id = ?1",
 };
 
 const struct registry_statements registry_skill_plan_statements = {text, N_STATEMENTS};
@@ -59,12 +81,58 @@ static int find(struct registry *registry, const char *tenant, const char *name,
     return r < 0 ? r : registry_change_of(registry, CHANGE_SKILL, ret->id, ret, err);
 }
 
-static int begin(struct change *ret, struct err *err)
+static void name_entry(uint64_t number, char ret[CHANGE_ID_SIZE])
 {
+    (void)snprintf(ret, CHANGE_ID_SIZE, ID_SKILL "%032llu", (unsigned long long)number);
+}
+
+static int count_entries(struct registry *registry, uint64_t first, uint64_t last,
+                         uint64_t *ret, struct err *err)
+{
+    char from[CHANGE_ID_SIZE], to[CHANGE_ID_SIZE];
+
+    name_entry(first, from);
+    name_entry(last, to);
+    return number_of(registry, COUNT_ENTRIES,
+                     REGISTRY_VALUES(registry_text(from), registry_text(to)), ret, err);
+}
+
+/*
+ * A number that no row has: the least, but where somebody wrote entries that are no numbers and
+ * lie between; then it may be one past all.
+ */
+static int find_free(struct registry *registry, uint64_t *ret, struct err *err)
+{
+    uint64_t past = 0, low = 0, high, n = 0;
+    int r = number_of(registry, PAST_NUMBERS, REGISTRY_VALUES({0}), &past, err);
+
+    for (high = past; r == 0 && low < high;) {
+        uint64_t middle = low + (high - low) / 2;
+
+        r = count_entries(registry, low, middle, &n, err);
+        if (n > middle - low)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (r < 0)
+        return r;
+    r = count_entries(registry, low, low, &n, err);
+    if (r == 0)
+        *ret = n == 0 ? low : past;
+    return r;
+}
+
+static int begin(struct registry *registry, struct change *ret, struct err *err)
+{
+    uint64_t number = 0;
+    int r = find_free(registry, &number, err);
+
+    if (r < 0)
+        return r;
     ret->kind = CHANGE_SKILL;
-    return ids_make(ID_SKILL, ret->id, sizeof(ret->id)) < 0
-               ? err_set(err, EIO, "no random bytes for an id")
-               : 0;
+    name_entry(number, ret->id);
+    return 0;
 }
 
 static bool copy(char *ret, size_t size, const char *value)
@@ -137,7 +205,7 @@ static int plan_aside(struct registry *registry, const struct change *there, str
     r = find(registry, there->skill.tenant, there->skill.name, aside, ret, err);
     if (r != -ENOENT)
         return r;
-    r = begin(ret, err);
+    r = begin(registry, ret, err);
     if (r < 0)
         return r;
     ret->skill = there->skill;
@@ -178,7 +246,7 @@ int registry_skill_plan(struct registry *registry, const char *tenant,
     if (r < 0 && r != -ENOENT)
         return r;
     if (r == -ENOENT) {
-        r = begin(ret, err);
+        r = begin(registry, ret, err);
         return r < 0 ? r : fill(registry, tenant, skill, &ret->skill, err);
     }
     if (registry_skill_is_there(&row, skill, replace))
@@ -230,4 +298,10 @@ int registry_object_is_skills(struct registry *registry, const char *digest, boo
     r = number_of(registry, OTHERS, values, &others, err);
     *ret = r == 0 && named && !others;
     return r;
+}
+
+int registry_skill_rows_bytes(struct registry *registry, const char *tenant, uint64_t *ret,
+                              struct err *err)
+{
+    return number_of(registry, ROW_BYTES, REGISTRY_VALUES(registry_text(tenant)), ret, err);
 }

@@ -9,13 +9,22 @@
 #include "api/daemon/registry/registry_changes.h"
 
 /*
- * What has to be changed to register a skill, as of registry_skill_put. 0: the change that does
- * it, with the digest of what it takes the place of or "" in ret_previous; 1: one to be made
- * besides; -EALREADY: there is nothing to change any more; as of registry_skill_put.
+ * What has to be changed to register a skill, as of registry_skill_put. A new row has a low
+ * number as its id that no row has: so ids that were used are used again, and the bucket of
+ * changes, which keeps something of each for ever, has no more of them than there were rows at
+ * once. 0: the change that does it, with the digest of what it takes the place of or "" in
+ * ret_previous; 1: one to be made besides; -EALREADY: there is nothing to change any more; as
+ * of registry_skill_put.
  */
 int registry_skill_plan(struct registry *registry, const char *tenant,
                         const struct registry_skill *skill, bool replace, struct change *ret,
                         char ret_previous[CHANGE_DIGEST_SIZE], struct err *err);
+/*
+ * What the rows of a tenant's skills take of the bucket of changes, about and rather too much:
+ * names are short. 0 or -EIO.
+ */
+int registry_skill_rows_bytes(struct registry *registry, const char *tenant, uint64_t *ret,
+                              struct err *err);
 /* The change that forgets one, as of registry_skill_delete. */
 int registry_skill_plan_delete(struct registry *registry, const char *tenant,
                                const struct registry_skill *skill, struct change *ret,

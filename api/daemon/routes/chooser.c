@@ -152,20 +152,42 @@ struct skill_source {
     const struct chooser_packages *packages;
 };
 
+/* Opens those that are not yet. The descriptor is the caller's; -1: nothing was opened. */
+static int open_packages(struct daemon *d, struct chooser_packages *packages, int *ret_fd,
+                         struct err *err)
+{
+    int fd;
+
+    *ret_fd = -1;
+    if (!packages->list || !packages->digest[0] || packages->fd >= 0)
+        return 0;
+    fd = objects_get(d->objects, packages->digest, err);
+    if (fd < 0)
+        return fd;
+    *ret_fd = packages->fd = fd;
+    return 0;
+}
+
 static int look(struct daemon *d, const char *tenant, const struct skill_source *u,
                 const char *identity, const char *lang, image_set_t allowed,
                 struct image_choice *ret, struct err *err)
 {
+    struct chooser_packages packages = *u->packages;
+    _cleanup_fd_ int fd = -1;
     _cleanup_turn_ struct turn turn = {0};
     _cleanup_needs_ struct needs needs = {0};
-    int r = turn_take(&turn, d, tenant, err);
+    /* Nobody else waits while they come from the servers of a cluster. */
+    int r = open_packages(d, &packages, &fd, err);
 
+    if (r < 0)
+        return r;
+    r = turn_take(&turn, d, tenant, err);
     if (r < 0)
         return r;
     r = needs_read(u->tar_fd, u->archive, u->skill, &needs, err);
     if (r < 0)
         return r;
-    r = bring(d, u->packages, &needs, err);
+    r = bring(d, &packages, &needs, err);
     if (r < 0)
         return r;
     choices_make(d->choices, identity, lang, allowed, &needs, ret);

@@ -14,6 +14,7 @@
 #include "api/daemon/engine/objects.h"
 #include "api/daemon/engine/prober.h"
 #include "api/daemon/engine/profiles.h"
+#include "api/daemon/engine/skill_room.h"
 #include "api/daemon/http/http.h"
 #include "api/daemon/machine/jail.h"
 #include "api/daemon/machine/pool.h"
@@ -40,6 +41,7 @@ struct daemon {
     struct changes *changes;
     struct objects *objects;
     struct ledger *ledger; /* NULL: it is on its own */
+    struct skill_room *skill_room;
     struct metrics *metrics;
     struct audit *audit;
     struct held *held;

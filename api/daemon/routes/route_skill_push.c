@@ -16,6 +16,7 @@
 #include "api/skill/entry.h"
 #include "api/skill/sha256.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -36,6 +37,7 @@ struct push {
     struct registry_skill row;
     struct registry_skill before; /* what had its version; empty where nothing had */
     bool is_new;
+    bool is_sent;   /* some of it, to the servers of a cluster */
     char *previous; /* owned: the digest of what had its version, where that made way */
 };
 
@@ -105,13 +107,13 @@ static int put(struct push *push, struct store *store, struct err *err)
                                       &push->row, push->replace, &push->previous, err);
 }
 
-/* Looks whether its tenant has room for what is new of it. */
-static int check_room(struct push *push, struct err *err)
+/* Looks at what is there, and how many bytes more it takes. */
+static int look_before(struct push *push, uint64_t *ret_more, struct err *err)
 {
-    const char *tenant = push->request->caller.tenant;
     bool name_known;
-    int r = registry_skill_get(push->daemon->registry, tenant, push->row.name,
-                               push->row.version, &push->before, &name_known, err);
+    int r =
+        registry_skill_get(push->daemon->registry, push->request->caller.tenant, push->row.name,
+                           push->row.version, &push->before, &name_known, err);
     uint64_t freed;
 
     if (r < 0 && r != -ENOENT)
@@ -122,12 +124,23 @@ static int check_room(struct push *push, struct err *err)
     if (r == 0 && push->is_new && !push->replace && !push->before.is_floating)
         return registry_skill_taken(&push->row, push->before.digest, err);
     freed = push->replace ? push->before.bytes : 0;
-    http_request_shrink(push->request, 0);
     /* What is there already takes nothing more. */
-    if (!push->is_new || push->row.bytes <= freed)
-        return 0;
-    return registry_tenant_check_room(push->daemon->registry, tenant, push->row.bytes - freed,
-                                      err);
+    *ret_more = push->is_new && push->row.bytes > freed ? push->row.bytes - freed : 0;
+    return 0;
+}
+
+/* Looks whether its tenant has room for what is new of it. */
+static int check_room(struct push *push, struct err *err)
+{
+    uint64_t more = 0;
+    int r = look_before(push, &more, err);
+
+    if (r < 0)
+        return r;
+    http_request_shrink(push->request, 0);
+    return more == 0 ? 0
+                     : registry_tenant_check_room(push->daemon->registry,
+                                                  push->request->caller.tenant, more, err);
 }
 
 /*
@@ -174,6 +187,7 @@ static int send_objects(struct push *push, struct err *err)
     struct objects *objects = push->daemon->objects;
     int r = objects_send(objects, push->row.digest, push->fd, err);
 
+    push->is_sent = r == 0;
     return r < 0 || !push->row.packages_digest
                ? r
                : objects_send(objects, push->row.packages_digest, push->packages.fd, err);
@@ -190,22 +204,41 @@ static void keep_objects(struct push *push)
         (void)objects_keep(objects, push->row.packages_digest, push->packages.fd, &ignored);
 }
 
+static int send_and_change(struct push *push, struct err *err)
+{
+    struct daemon *d = push->daemon;
+    int r = send_objects(push, err);
+
+    return r < 0 ? r
+                 : skill_changes_put(d->changes, d->registry, push->request->caller.tenant,
+                                     &push->row, push->replace, &push->previous, err);
+}
+
 /*
  * The same for all nodes: what it holds is at the servers before there is a row. What is
- * refused leaves nothing that a row names.
+ * refused leaves nothing that a row names. All of it counts to its tenant until the row does,
+ * and what was sent in vain for as long as it is there.
  */
 static int store_everywhere(struct push *push, struct err *err)
 {
     struct daemon *d = push->daemon;
-    int r = check_room(push, err);
+    const char *tenant = push->request->caller.tenant, *packages = push->row.packages_digest;
+    const struct skill_room_row row = {.tenant = tenant,
+                                       .digest = push->row.digest,
+                                       .packages_digest = packages ? packages : "",
+                                       .bytes = push->row.bytes};
+    uint64_t more = 0;
+    int r = look_before(push, &more, err);
 
     if (r < 0)
         return r;
-    r = send_objects(push, err);
+    r = skill_room_take(d->skill_room, &row, more, clock_monotonic_ns(), err);
     if (r < 0)
         return r;
-    r = skill_changes_put(d->changes, d->registry, push->request->caller.tenant, &push->row,
-                          push->replace, &push->previous, err);
+    r = send_and_change(push, err);
+    if (r < 0 && push->is_sent)
+        skill_room_left(d->skill_room, &row, clock_monotonic_ns());
+    skill_room_give(d->skill_room, tenant, more);
     if (r == 0)
         keep_objects(push);
     return r;

@@ -165,11 +165,34 @@ static int assign_names(struct tool_catalog *tools)
 /* A list on its way. */
 struct listing {
     struct daemon *d;
+    const char *tenant;
+    struct turn turn; /* while archives are read, but not while one is waited for */
     struct tool_catalog *tools;
     char name[LIMIT_NAME_BYTES + 1]; /* of the last skill */
     unsigned n;                      /* skills so far */
     bool is_cut_off;                 /* those that are not here cannot be read now */
+    struct err err;                  /* why there is no turn */
 };
+
+/*
+ * Opens an archive; one that is not here comes from the servers of a cluster, during which
+ * others have the turn. The descriptor; -EBUSY where there is none again; as of objects_get.
+ */
+static int open_archive(struct listing *l, const char *digest, struct err *err)
+{
+    _cleanup_fd_ int fd = objects_get_here(l->d->objects, digest, err);
+    int r;
+
+    if (fd != -ENOENT || l->is_cut_off)
+        return fd_steal(&fd);
+    *err = (struct err){0};
+    turn_end(&l->turn);
+    fd = objects_get(l->d->objects, digest, err);
+    l->is_cut_off |= fd == -EAGAIN;
+    l->turn = (struct turn){0};
+    r = turn_take(&l->turn, l->d, l->tenant, &l->err);
+    return r < 0 ? r : fd_steal(&fd);
+}
 
 /* Rows come by name, the one registered last first. */
 static int add_latest(void *ctx, const struct registry_skill *row)
@@ -182,38 +205,49 @@ static int add_latest(void *ctx, const struct registry_skill *row)
         return 0;
     (void)snprintf(l->name, sizeof(l->name), "%s", row->name);
     l->n++;
-    fd = l->is_cut_off ? store_get(l->d->store, row->digest, &ignored)
-                       : objects_get(l->d->objects, row->digest, &ignored);
-    l->is_cut_off |= fd == -EAGAIN;
+    fd = open_archive(l, row->digest, &ignored);
+    if (l->err.code)
+        return fd;
     /* One that was deleted meanwhile, or cannot be read, has none. */
     return fd < 0 ? 0 : add_skill(fd, row, l->tools);
 }
 
-static int add_all(struct listing *l, const char *tenant, struct err *err)
+static int add_all(struct listing *l, struct err *err)
 {
     struct tool *code = append(l->tools);
     int r = code ? make_run_code(code) : -ENOMEM;
 
     if (r < 0)
         return r;
-    r = registry_skill_each(l->d->registry, tenant, add_latest, l, err);
+    r = registry_skill_each(l->d->registry, l->tenant, add_latest, l, err);
     return r < 0 ? r : assign_names(l->tools);
+}
+
+/* All archives of a tenant are read. */
+static int load(struct listing *l, struct err *err)
+{
+    int r = turn_take(&l->turn, l->d, l->tenant, err);
+
+    if (r < 0)
+        return r;
+    r = add_all(l, err);
+    if (l->err.code)
+        *err = l->err;
+    else if (r < 0 && r != -EIO)
+        r = err_no_memory(err);
+    turn_end(&l->turn);
+    return r;
 }
 
 int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog *ret,
                       struct err *err)
 {
-    _cleanup_turn_ struct turn turn = {0};
     _cleanup_tool_catalog_ struct tool_catalog tools = {0};
-    struct listing listing = {.d = d, .tools = &tools};
-    /* All archives of a tenant are read. */
-    int r = turn_take(&turn, d, tenant, err);
+    struct listing listing = {.d = d, .tenant = tenant, .tools = &tools};
+    int r = load(&listing, err);
 
     if (r < 0)
         return r;
-    r = add_all(&listing, tenant, err);
-    if (r < 0)
-        return r == -EIO ? r : err_no_memory(err);
     *ret = tools;
     tools = (struct tool_catalog){0};
     return 0;

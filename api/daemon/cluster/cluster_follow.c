@@ -21,8 +21,9 @@ struct session {
     struct cluster_link *link;
     struct change_place place; /* as it was noted last */
     struct staged staged;
-    bool is_whole;     /* everything comes */
-    uint64_t revision; /* of what came last */
+    bool is_whole;       /* everything comes */
+    uint64_t revision;   /* of what came last */
+    uint64_t created_ns; /* the bucket, by which it is told from another of the name */
     uint64_t began_ns, look_ns, note_ns;
 };
 
@@ -205,6 +206,11 @@ static enum cluster_fault look(struct session *s, struct err *err)
     s->look_ns = clock_monotonic_ns() + LOOK_MS * NS_PER_MS;
     if (fault != CLUSTER_OK && !cluster_fault_passes(fault))
         return fault;
+    /* A watch may go on in it, behind what it has lost. */
+    if (fault == CLUSTER_OK && bucket.created_ns != s->created_ns) {
+        (void)err_set(err, EIO, "the bucket is another one than before");
+        return CLUSTER_UNREACHABLE;
+    }
     if (fault == CLUSTER_OK && !s->is_whole && s->place.revision >= bucket.last_revision) {
         set_good(c, asked_ns);
         if (asked_ns < s->note_ns)
@@ -288,6 +294,7 @@ static enum cluster_fault begin(struct session *s, struct err *err)
         return fault;
     if (replica->look(replica->ctx, &s->place, err) < 0)
         return CLUSTER_OTHER;
+    s->created_ns = bucket.created_ns;
     s->is_whole =
         strcmp(s->place.bucket, name) != 0 || s->place.revision > bucket.last_revision;
     if (s->is_whole)

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /* Both sides have the same, or the module is of another version. */
-#define CLUSTER_DRIVER_VERSION 3u
+#define CLUSTER_DRIVER_VERSION 4u
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
@@ -68,7 +68,9 @@ struct cluster_bucket {
     uint64_t ttl_ms; /* after which an entry that nobody renews goes; 0: never */
     uint64_t max_bytes;
     uint32_t max_value_bytes;
-    uint64_t last_revision; /* of whatever was written last; not of one that is to be made */
+    /* Not of one that is to be made. */
+    uint64_t last_revision; /* of whatever was written last */
+    uint64_t created_ns;    /* another one of the name has another */
 };
 
 /* An entry of a bucket, or the mark that one was removed. Given back by release. */

@@ -304,6 +304,7 @@ enum cluster_fault nats_look(struct cluster_link *link, const struct nats_layout
     ret->max_value_bytes =
         info->Config->MaxMsgSize < 0 ? 0 : (uint32_t)info->Config->MaxMsgSize;
     ret->last_revision = info->State.LastSeq;
+    ret->created_ns = (uint64_t)info->Created;
     jsStreamInfo_Destroy(info);
     return CLUSTER_OK;
 }

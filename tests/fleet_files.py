@@ -5,7 +5,8 @@ them, and all of them against docs/fleet.md, which names each.
 
     fleet_files.py SKILLVMD
 
-Queries are looked at for names and labels of metrics; that a Prometheus takes them is not tested.
+Queries are looked at for names and labels of metrics. Where promtool is, which no package of
+cmake/packages.txt brings, it checks the rules too, and when some of them fire (fleet_alerts.yaml).
 Without nats-server or systemd-analyze their part is left out, and the status is 77.
 """
 
@@ -172,6 +173,12 @@ def check_pods():
             yield f"{name} has no /dev/kvm"
 
 
+def check_rules():
+    if shutil.which("promtool"):
+        yield from run(["promtool", "check", "rules", ALERTS])
+        yield from run(["promtool", "test", "rules", ROOT / "tests" / "fleet_alerts.yaml"])
+
+
 def check_named():
     text = (ROOT / "docs" / "fleet.md").read_text()
     for path in (DASHBOARD, ALERTS, *EXAMPLES.iterdir()):
@@ -189,7 +196,7 @@ def main():
         work = Path(folder)
         faults = [*check_check(metrics), *check_alerts(alerts, metrics),
                   *check_dashboard(json.loads(DASHBOARD.read_text()), metrics),
-                  *check_settings(skillvmd, work), *check_pods(), *check_named()]
+                  *check_settings(skillvmd, work), *check_pods(), *check_named(), *check_rules()]
         if "nats-server" not in left_out:
             faults += check_servers(work)
         if "systemd-analyze" not in left_out:

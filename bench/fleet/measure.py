@@ -111,6 +111,8 @@ class Measure:
             found = self.run("keys", servers.urls[0], tenant, 0, n)
             a.wait_revision(began + 1 + n)
             seconds = time.monotonic() - started
+            if a.keys() != n:
+                raise RuntimeError(f"of {n} keys the node has {a.keys()}")
             self.add("follow", f"{n:,} keys written, by one writer with 512 in flight", n=n,
                      seconds=round(found["seconds"], 2),
                      rows_per_second=round(n / found["seconds"], 1),
@@ -133,6 +135,8 @@ class Measure:
         with Node(servers, "late") as late:
             late.wait_revision(revision)
             seconds = time.monotonic() - started
+            if late.keys() != n:
+                raise RuntimeError(f"of {n} keys the new node has {late.keys()}")
             self.add("follow", "a new node is joined and has them, from its start", n=n,
                      seconds=round(seconds, 2), rows_per_second=round(n / seconds, 1),
                      cpu_seconds=round(cpu_seconds(late.pid), 2))

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -132,6 +133,12 @@ class Node:
     def wait_revision(self, revision):
         """Until it is joined and has made every change up to this one."""
         return wait_for(f"revision {revision}", lambda: self._at(revision))
+
+    def keys(self):
+        """How many its database has."""
+        path = self.daemon.dir / "data" / "skillvm.db"
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+            return database.execute("SELECT count(*) FROM keys").fetchone()[0]
 
     def _at(self, revision):
         said = self.cluster()

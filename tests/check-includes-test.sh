@@ -15,7 +15,7 @@ forbidden=(
     'guest-init "api/skill/tar.h"' 'guest-init <archive.h>' 'guest-init <Python.h>'
     'guest-init/zygote "vmm/control.h"'
     'images "api/skill/archive.h"' 'images <linux/kvm.h>'
-    'bench "api/client/skillvm.h"'
+    'bench "api/client/skillvm.h"' 'bench <nats/nats.h>' 'bench/fleet "api/daemon/cluster/driver.h"'
     'api/json "api/skill/skill.h"' 'api/json <cjson/cJSON.h>'
     'api/skill "api/daemon/routes/daemon.h"' 'api/skill "api/tools/parser.h"' 'api/skill <sqlite3.h>'
     'api/wheels "api/daemon/store/store.h"' 'api/wheels <cjson/cJSON.h>'

@@ -5,11 +5,16 @@
 #include "api/daemon/cluster/driver_load.h"
 #include "tests/daemon/nats_world.h"
 
+#include "base/clock.h"
+
 #include <nats/nats.h>
 #include <pthread.h>
+#include <string.h>
+#include <unistd.h>
 
 #define BUCKET "links"
 #define LINKS  200u
+#define MANY   60000u
 
 struct flood {
     natsConnection *connection;
@@ -85,10 +90,67 @@ static void a_link_is_closed_while_entries_come(void **state)
     nats_end(&w);
 }
 
+/* More than a link may hold at once comes all the same, to who takes it slower than it is sent.
+ */
+static void a_watch_goes_on_however_much_there_is(void **state)
+{
+    struct cluster_bucket bucket = {
+        .name = BUCKET, .replicas = 1, .max_bytes = 64 << 20, .max_value_bytes = 1024};
+    const struct cluster_driver *driver;
+    struct nats_world w = {0};
+    struct err err = {0};
+    struct cluster_link *link;
+    uint64_t until, revision = 0;
+    natsConnection *connection = NULL;
+    char url[512], text[512];
+
+    (void)state;
+    nats_begin(&w, 1);
+    (void)nats_urls(&w, url, sizeof(url));
+    assert_int_equal(driver_load(&driver, &err), 0);
+    link = open_link(driver, url);
+    assert_int_equal(driver->bucket_make(link, &bucket, &err), CLUSTER_OK);
+    memset(text, 'x', sizeof(text));
+    assert_int_equal(natsConnection_ConnectTo(&connection, url), NATS_OK);
+    for (unsigned i = 0; i < MANY; i++) {
+        char subject[64];
+
+        snprintf(subject, sizeof(subject), "$KV." BUCKET ".key%u", i);
+        assert_int_equal(natsConnection_Publish(connection, subject, text, sizeof(text)),
+                         NATS_OK);
+    }
+    assert_int_equal(natsConnection_Flush(connection), NATS_OK);
+    until = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+    while (nats_count(&w, "KV_" BUCKET) < MANY)
+        assert_true(clock_monotonic_ns() < until);
+    assert_int_equal(driver->watch(link, BUCKET, 0, &err), CLUSTER_OK);
+    while (revision < MANY) {
+        struct cluster_entry entry = {0};
+        bool some = false;
+
+        if (driver->next(link, 2000, &some, &entry, &err) != CLUSTER_OK)
+            fail_msg("%s", err.message);
+        if (clock_monotonic_ns() > until)
+            fail_msg("no entry comes after the %lluth", (unsigned long long)revision);
+        if (!some)
+            continue;
+        assert_int_equal(entry.revision, ++revision);
+        assert_int_equal(entry.pending, MANY - revision);
+        driver->release(&entry);
+        /* As one that makes rows of them: slower than a server can send. */
+        if (revision % 100 == 0)
+            usleep(1000);
+    }
+    driver->close(link);
+    natsConnection_Destroy(connection);
+    nats_end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_link_is_closed_while_entries_come),
+        cmocka_unit_test(a_watch_goes_on_however_much_there_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,29 @@ static void a_deleted_bucket_loses_nothing(void **state)
     end(&w, &a, &b);
 }
 
+/* It goes and another comes before anybody asks for it, whose revisions begin anew. */
+static void another_bucket_of_the_name_is_noticed(void **state)
+{
+    struct nats_world w = {0};
+    struct harness a = {0}, b = {0};
+
+    (void)state;
+    begin(&w, &a, &b);
+    for (unsigned i = 0; i < 10; i++) {
+        nodes_tenant(&a, "gone");
+        expect(nodes_admin_sure(&a, "DELETE", TENANTS "/gone", ""), 204, "");
+    }
+    nodes_tenant(&a, "acme");
+    nodes_wait(&b, TENANTS "/acme", 200, "");
+    nats_delete_bucket(&w, NATS_CHANGES);
+    expect(nats_ask(&a, "POST", ""), 200, "");
+    nodes_tenant(&a, "late");
+    nodes_wait(&b, TENANTS "/late", 200, "");
+    nodes_wait(&a, TENANTS "/late", 200, "");
+    expect(harness_get(&b, TENANTS "/acme"), 200, "");
+    end(&w, &a, &b);
+}
+
 static void nonsense_changes_nothing(void **state)
 {
     static const struct {
@@ -213,6 +236,7 @@ int main(void)
         cmocka_unit_test(before_it_is_initialised_nothing_is_changed),
         cmocka_unit_test(rows_of_its_own_keep_a_node_out),
         cmocka_unit_test(a_deleted_bucket_loses_nothing),
+        cmocka_unit_test(another_bucket_of_the_name_is_noticed),
         cmocka_unit_test(nonsense_changes_nothing),
         cmocka_unit_test(a_newer_version_is_told),
     };

@@ -278,6 +278,42 @@ size_t nats_leader(const struct nats_world *w, const char *stream)
     return found;
 }
 
+static bool replicas_are_current(jsCtx *js, const char *stream)
+{
+    jsStreamInfo *info = NULL;
+    jsErrCode code = 0;
+    int n = 0;
+
+    if (js_GetStreamInfo(&info, js, stream, NULL, &code) == NATS_OK && info->Cluster) {
+        for (int i = 0; i < info->Cluster->ReplicasLen; i++) {
+            const jsPeerInfo *peer = info->Cluster->Replicas[i];
+
+            n += peer->Current && !peer->Offline && peer->Lag == 0;
+        }
+    }
+    n = info && n == (int)info->Config->Replicas - 1;
+    jsStreamInfo_Destroy(info);
+    return n;
+}
+
+void nats_wait_replicas(const struct nats_world *w, const char *stream)
+{
+    uint64_t until = deadline();
+    bool good = false;
+
+    while (!good) {
+        jsCtx *js = NULL;
+        natsConnection *connection = connect_some(w, &js);
+
+        good = replicas_are_current(js, stream);
+        jsCtx_Destroy(js);
+        natsConnection_Destroy(connection);
+        if (!good && clock_monotonic_ns() > until)
+            fail_msg("the replicas of %s are never the same", stream);
+        usleep(PAUSE_US);
+    }
+}
+
 void nats_publish(const struct nats_world *w, const char *subject, const void *data, size_t len)
 {
     jsCtx *js = NULL;

@@ -55,6 +55,8 @@ char *nats_last(const struct nats_world *w, const char *stream, const char *subj
 void nats_purge(const struct nats_world *w, const char *stream, const char *subject);
 /* Lets a stream have so many bytes, and refuse what is more. */
 void nats_limit(const struct nats_world *w, const char *stream, int64_t max_bytes);
+/* Waits until all replicas of a stream have what its leader has. */
+void nats_wait_replicas(const struct nats_world *w, const char *stream);
 /* How many messages a stream has. */
 uint64_t nats_count(const struct nats_world *w, const char *stream);
 

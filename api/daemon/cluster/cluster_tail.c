@@ -137,6 +137,11 @@ static enum cluster_fault look(struct tail_session *s, struct err *err)
     s->look_ns = clock_monotonic_ns() + LOOK_MS * NS_PER_MS;
     if (fault != CLUSTER_OK && !cluster_fault_passes(fault))
         return fault;
+    /* A watch may go on in it, behind what it has lost. */
+    if (fault == CLUSTER_OK && bucket.created_ns != s->created_ns) {
+        (void)err_set(err, EIO, "the bucket is another one than before");
+        return CLUSTER_UNREACHABLE;
+    }
     if (fault == CLUSTER_OK && !s->is_whole && s->place.revision >= bucket.last_revision)
         return note(s, asked_ns, err);
     good_ns = s->tail->confirmed_ns > s->began_ns ? s->tail->confirmed_ns : s->began_ns;
@@ -187,6 +192,7 @@ static enum cluster_fault begin(struct tail_session *s, struct err *err)
         return fault;
     if (kind->look(c, &s->place, err) < 0)
         return CLUSTER_OTHER;
+    s->created_ns = bucket.created_ns;
     s->is_whole =
         strcmp(s->place.bucket, name) != 0 || s->place.revision > bucket.last_revision;
     if (s->is_whole)

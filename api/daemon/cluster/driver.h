@@ -68,10 +68,11 @@ struct cluster_bucket {
     uint64_t ttl_ms; /* after which an entry that nobody renews goes; 0: never */
     uint64_t max_bytes;
     uint32_t max_value_bytes;
-    bool drops_old;         /* a full one takes what is new, and drops what is old */
-    uint64_t created_ns;    /* realtime; not of one that is to be made */
-    uint64_t last_revision; /* of whatever was written last; not of one that is to be made */
-    uint64_t bytes;         /* that it takes; the same */
+    bool drops_old; /* a full one takes what is new, and drops what is old */
+    /* Not of one that is to be made. */
+    uint64_t last_revision; /* of whatever was written last */
+    uint64_t created_ns;    /* another one of the name has another */
+    uint64_t bytes;         /* that it takes */
 };
 
 /* An entry of a bucket, the mark that one was removed, or a message. Given back by release. */

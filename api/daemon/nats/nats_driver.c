@@ -21,9 +21,12 @@
 #define SECOND_NS 1000000000ll
 /* So often a server says that a watch is alive; without two of them it is begun anew. */
 #define HEARTBEAT_NS SECOND_NS
-/* Entries that came and were not taken yet; what comes past these is asked for again. */
-#define PENDING_MAX       4096
-#define PENDING_BYTES_MAX (16 * 1024 * 1024)
+/*
+ * Entries that came and were not taken yet: what comes past these libnats throws away. More
+ * than a bucket of changes can hold, and than the 32 MiB that a server has under way at once.
+ */
+#define PENDING_MAX       (1024 * 1024)
+#define PENDING_BYTES_MAX (64 * 1024 * 1024)
 #define MARK_HEADER       "KV-Operation"
 #define MARK_REMOVED      "DEL"
 #define SPARE_MESSAGE     "the server gave no reason"
@@ -520,6 +523,15 @@ static enum cluster_fault watch(struct cluster_link *link, const char *bucket, u
                       err);
 }
 
+/* Whether something was thrown away before what was taken last. libnats says nothing of it
+   where it had room again by the time that it was asked. */
+static bool has_lost(const struct cluster_link *link)
+{
+    int64_t dropped = 0;
+
+    return natsSubscription_GetDropped(link->watched, &dropped) != NATS_OK || dropped > 0;
+}
+
 static enum cluster_fault next(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
                                struct cluster_entry *ret, struct err *err)
 {
@@ -527,7 +539,12 @@ static enum cluster_fault next(struct cluster_link *link, unsigned wait_ms, bool
     jsMsgMetaData *place = NULL;
     natsStatus s = natsSubscription_NextMsg(&message, link->watched, wait_ms);
 
-    if (s == NATS_TIMEOUT || s == NATS_SLOW_CONSUMER || s == NATS_MISSED_HEARTBEAT) {
+    if (has_lost(link)) {
+        natsMsg_Destroy(message);
+        (void)err_set(err, EIO, "entries were lost, for they came faster than they were taken");
+        return CLUSTER_UNREACHABLE;
+    }
+    if (s == NATS_TIMEOUT || s == NATS_MISSED_HEARTBEAT) {
         *ret_some = false;
         return CLUSTER_OK;
     }

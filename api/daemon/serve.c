@@ -178,6 +178,7 @@ static int start_cluster(struct daemon *d, const struct config *config, struct e
                                            .node = config->cluster.node,
                                            .replicas = config->cluster.replicas == 0 ? 1 : 3,
                                            .objects_bytes = config->cluster.objects_bytes,
+                                           .artifacts_bytes = config->cluster.artifacts_bytes,
                                            .facts = &facts};
 
     if (!*config->cluster.servers)
@@ -510,6 +511,7 @@ int serve_run(const struct serve *serve, struct err *err)
     d.wheelhouse = config->wheelhouse;
     r = serve_from(&d, serve, &places, &folder, err);
     cluster_stop(d.cluster);
+    ledger_stop(d.ledger);
     objects_join(d.objects, NULL);
     cluster_destroy(d.cluster);
     changes_destroy(d.changes);

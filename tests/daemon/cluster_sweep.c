@@ -119,7 +119,8 @@ static void put(struct node *n, const char *digest, const char *text)
 
     assert_non_null(f);
     assert_true(fputs(text, f) >= 0 && fflush(f) == 0);
-    if (cluster_object_put(n->cluster, digest, fileno(f), strlen(text), &err) < 0)
+    if (cluster_object_put(n->cluster, CLUSTER_OF_SKILLS, digest, fileno(f), strlen(text),
+                           &err) < 0)
         fail_msg("%s", err.message);
     (void)fclose(f);
 }
@@ -158,7 +159,8 @@ static unsigned sweep(struct node *n, uint64_t min_age_ns)
     unsigned removed = 99;
     struct err err = {0};
 
-    if (cluster_objects_sweep(n->cluster, min_age_ns, is_named, n, &removed, &err) < 0)
+    if (cluster_objects_sweep(n->cluster, CLUSTER_OF_SKILLS, min_age_ns, is_named, n, &removed,
+                              &err) < 0)
         fail_msg("%s", err.message);
     return removed;
 }

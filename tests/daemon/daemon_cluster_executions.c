@@ -326,6 +326,32 @@ static void cpu_time_counts_over_all_nodes(void **state)
     end(&w);
 }
 
+/* What does not fit the servers is told without it, and takes no room of what comes after. */
+static void what_executions_leave_has_a_room_of_its_own(void **state)
+{
+    struct world w = {0};
+    char large[38], small[38];
+    struct answer a;
+
+    (void)state;
+    nodes_begin_two(&w.nats, &w.a, "  artifacts_bytes: 1MiB\n", &w.b, "");
+    assert_int_equal(harness_push(&w.a, "demo", "1.0", "print(1)"), 201);
+    nodes_wait(&w.b, "/v1/skills", 200, "\"name\":\"demo\"");
+    a = harness_run(&w.a, "{" FAKE("greedy") "}");
+    assert_int_equal(a.status, 200);
+    take_id(&a, large);
+    expect(get_of(&w.a, large, ""), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, EXECUTIONS "?status=success", 200, large);
+    expect(get_of(&w.b, large, ""), 503, "object_unavailable");
+    a = harness_run(&w.a, "{" FAKE("files") "}");
+    assert_int_equal(a.status, 200);
+    take_id(&a, small);
+    nodes_wait(&w.b, path_of(small, ""), 200, "\"status\":\"success\"");
+    expect(get_of(&w.b, small, "/files/a.txt"), 200, "alpha");
+    assert_int_equal(harness_push(&w.b, "more", "1.0", "print(2)"), 201);
+    end(&w);
+}
+
 /* Nonsense of a broken node's is left out, counted, and takes nothing away. */
 static void nonsense_changes_nothing(void **state)
 {
@@ -359,6 +385,7 @@ int main(void)
         cmocka_unit_test(who_comes_back_tells_what_it_lost),
         cmocka_unit_test(without_servers_nothing_is_accepted),
         cmocka_unit_test(cpu_time_counts_over_all_nodes),
+        cmocka_unit_test(what_executions_leave_has_a_room_of_its_own),
         cmocka_unit_test(nonsense_changes_nothing),
     };
 

@@ -67,6 +67,12 @@ static const char users[] =
     "      \"$JS.API.CONSUMER.*.KV_skillvm_executions\",\n"
     "      \"$JS.API.CONSUMER.*.KV_skillvm_executions.>\",\n"
     "      \"$JS.FC.KV_skillvm_executions.>\", \"$KV.skillvm_executions.>\",\n"
+    "      \"$JS.API.STREAM.INFO.OBJ_skillvm_artifacts\",\n"
+    "      \"$JS.API.STREAM.MSG.GET.OBJ_skillvm_artifacts\",\n"
+    "      \"$JS.API.STREAM.PURGE.OBJ_skillvm_artifacts\",\n"
+    "      \"$JS.API.CONSUMER.*.OBJ_skillvm_artifacts\",\n"
+    "      \"$JS.API.CONSUMER.*.OBJ_skillvm_artifacts.>\",\n"
+    "      \"$JS.FC.OBJ_skillvm_artifacts.>\", \"$O.skillvm_artifacts.>\",\n"
     "      \"skillvm.run.*\" ],\n"
     "    allow_responses: true,\n"
     "    subscribe: [ \"_INBOX.>\", \"skillvm.run.*\" ] } },\n"
@@ -102,7 +108,10 @@ static void credentials_are_taken_or_not(void **state)
     /* Skills of others, and its own. */
     expect(harness_get(&h, "/v1/skills/theirs/1.0"), 200, "main.py");
     assert_int_equal(harness_push(&h, "own", "1.0", "print(2)"), 201);
-    expect(harness_run(&h, "{\"skill\":\"own\"}"), 200, "\"status\":\"success\"");
+    expect(harness_run(&h, "{\"skill\":\"own\",\"env\":{\"FAKE\":\"files\"}}"), 200,
+           "\"status\":\"success\"");
+    nats_wait_node(&h, JOINED);
+    harness_wait_metrics(&h, "\nskillvm_cluster_untold 0\n", true);
     /* Nobody is shown a password. */
     struct answer a = harness_get(&h, "/v1/admin/cluster");
     assert_null(strstr(a.body, "secret"));

@@ -85,6 +85,7 @@ static void records_become_rows_once(void **state)
     struct record r = other(ID_A);
     struct registry_execution row;
     struct change_place place;
+    bool of_skill = true;
     uint64_t bytes;
 
     assert_int_equal(make(registry, &r, 1), 0);
@@ -111,7 +112,8 @@ static void records_become_rows_once(void **state)
     assert_string_equal(row.artifact_digest, DIGEST);
     registry_execution_finish(&row);
     /* What it left is shared, in its size. */
-    assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, NULL), 0);
+    assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, &of_skill, NULL), 0);
+    assert_false(of_skill);
     assert_int_equal(bytes, 10);
     assert_int_equal(registry_records_place(registry, &place, NULL), 0);
     assert_int_equal(place.revision, 7);

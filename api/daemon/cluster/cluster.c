@@ -119,6 +119,7 @@ int cluster_create(const struct cluster_config *config, struct cluster **ret, st
     cond_init(&c->room);
     c->replicas = config->replicas;
     c->objects_bytes = config->objects_bytes;
+    c->artifacts_bytes = config->artifacts_bytes;
     c->since_ns = clock_realtime_ns();
     take_servers(c, config->servers);
     r = take_self(c, config, err);

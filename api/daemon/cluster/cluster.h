@@ -26,6 +26,7 @@
 #define CLUSTER_CHANGES        "skillvm_registry"
 #define CLUSTER_OBJECTS        "skillvm_objects"
 #define CLUSTER_RECORDS        "skillvm_executions"
+#define CLUSTER_ARTIFACTS      "skillvm_artifacts"
 #define CLUSTER_RENEW_MS       3000u  /* between two renewals of an entry */
 #define CLUSTER_LEASE_MS       9000u  /* without a renewal a node is cut off, for itself too */
 #define CLUSTER_TTL_MS         15000u /* and then its entry goes */
@@ -46,6 +47,7 @@ struct cluster_config {
                                           * instance, state and start */
     unsigned replicas;                   /* of what cluster_init makes */
     uint64_t objects_bytes;              /* of the bucket of objects; 0: no bound */
+    uint64_t artifacts_bytes;            /* of that of what executions leave; the same */
     const struct cluster_driver *driver; /* NULL: the module */
 };
 
@@ -111,18 +113,23 @@ int cluster_follow(struct cluster *cluster, const struct cluster_replica *replic
  */
 int cluster_change(struct cluster *cluster, change_plan *plan, void *ctx, struct err *err);
 /*
- * Puts what a file holds into the bucket of objects, under its SHA-256; replicated on return.
+ * Objects of skills stay until nobody names them, and where there is no room for one it is
+ * refused. What executions leave, and large results, take the place of the oldest ones.
+ */
+enum cluster_kept { CLUSTER_OF_SKILLS, CLUSTER_OF_EXECUTIONS };
+/*
+ * Puts what a file holds into a bucket of objects, under its SHA-256; replicated on return.
  * One that is there stays, and is as new as one that is put. 0; -EAGAIN as of cluster_change.
  */
-int cluster_object_put(struct cluster *cluster, const char *digest, int fd, uint64_t size,
-                       struct err *err);
+int cluster_object_put(struct cluster *cluster, enum cluster_kept kept, const char *digest,
+                       int fd, uint64_t size, struct err *err);
 /*
  * Writes what the bucket has under a digest to an empty file, up to max bytes; the caller
  * checks whether it is that. 0; -EREMOTEIO where the servers do not have it, or not so;
  * -EAGAIN where they cannot be asked; -errno of the file.
  */
-int cluster_object_get(struct cluster *cluster, const char *digest, uint64_t max, int fd,
-                       struct err *err);
+int cluster_object_get(struct cluster *cluster, enum cluster_kept kept, const char *digest,
+                       uint64_t max, int fd, struct err *err);
 /*
  * Says which of n objects the bucket has, of their sizes; of those after one that could not be
  * asked for none. 0 or -EAGAIN.
@@ -141,8 +148,8 @@ typedef int cluster_named_fn(void *ctx, const char *digest, bool *ret_named, str
  * nodes are here long before. *ret_n: how many. 0; -EAGAIN as of cluster_change, where it
  * stops.
  */
-int cluster_objects_sweep(struct cluster *cluster, uint64_t min_age_ns, cluster_named_fn *named,
-                          void *ctx, unsigned *ret_n, struct err *err);
+int cluster_objects_sweep(struct cluster *cluster, enum cluster_kept kept, uint64_t min_age_ns,
+                          cluster_named_fn *named, void *ctx, unsigned *ret_n, struct err *err);
 /*
  * Removes the skills of tenants that are no more from the bucket of changes, where an eighth of
  * it is taken. *ret_n: how many. As above.

@@ -46,21 +46,28 @@ static void hurry(struct cluster *c)
     (void)pthread_cond_broadcast(&c->wake);
 }
 
+static bool is_of_objects(const char *bucket)
+{
+    return strcmp(bucket, CLUSTER_OBJECTS) == 0 || strcmp(bucket, CLUSTER_ARTIFACTS) == 0;
+}
+
 static int refuse_bucket(const struct cluster_bucket *wanted, enum cluster_fault fault,
                          const struct err *why, struct err *err)
 {
-    if (fault != CLUSTER_NO_ROOM || strcmp(wanted->name, CLUSTER_OBJECTS) != 0)
+    if (fault != CLUSTER_NO_ROOM || !is_of_objects(wanted->name))
         return cluster_result(fault, why, err);
     return err_set(err, EAGAIN,
-                   "the servers have no room for %llu bytes that skills may hold: give each a "
-                   "larger max_file_store, or set cluster.objects_bytes to less: %.200s",
-                   (unsigned long long)wanted->max_bytes, why->message);
+                   "the servers have no room for %llu bytes that %s: give each a "
+                   "larger max_file_store, or set cluster.%s_bytes to less: %.200s",
+                   (unsigned long long)wanted->max_bytes,
+                   wanted->drops_old ? "executions may leave" : "skills may hold",
+                   wanted->drops_old ? "artifacts" : "objects", why->message);
 }
 
 static int make_bucket(struct cluster *c, struct cluster_link *link,
                        const struct cluster_bucket *wanted, bool *ret_made, struct err *err)
 {
-    bool of_objects = strcmp(wanted->name, CLUSTER_OBJECTS) == 0;
+    bool of_objects = is_of_objects(wanted->name);
     struct cluster_bucket there = {0};
     struct err why = {0};
     enum cluster_fault fault = (of_objects ? c->driver->objects_look : c->driver->bucket_look)(
@@ -104,7 +111,11 @@ static int make_all(struct cluster *c, struct cluster_link *link, bool *ret_made
     /* With a bound, which the servers set aside: what skills hold fills no other bucket. */
     const struct cluster_bucket objects = {
         .name = CLUSTER_OBJECTS, .replicas = c->replicas, .max_bytes = c->objects_bytes};
-    const struct cluster_bucket *all[] = {&nodes, &changes, &records, &objects};
+    const struct cluster_bucket artifacts = {.name = CLUSTER_ARTIFACTS,
+                                             .replicas = c->replicas,
+                                             .max_bytes = c->artifacts_bytes,
+                                             .drops_old = true};
+    const struct cluster_bucket *all[] = {&nodes, &changes, &records, &objects, &artifacts};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < sizeof(all) / sizeof(all[0]); i++)

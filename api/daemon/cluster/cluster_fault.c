@@ -43,9 +43,9 @@ static const char *const meanings[CLUSTER_FAULTS] = {
     [CLUSTER_OWN_ROWS] = "this node has a tenant, a key or a skill that the cluster does not: "
                          "take cluster: out of its "
                          "settings and remove it, or begin with an empty data folder",
-    [CLUSTER_NO_OBJECTS] =
-        "the bucket of the skills' objects is not there: make it with `skillvm cluster init`, "
-        "at a node that has them",
+    [CLUSTER_NO_OBJECTS] = "a bucket of objects (of skills, or of what executions leave) is "
+                           "not there: make it with "
+                           "`skillvm cluster init`, at a node that has them",
 };
 
 void cluster_explain(enum cluster_fault fault, const struct err *err, char ret[ERR_MESSAGE_MAX])

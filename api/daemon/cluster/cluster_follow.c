@@ -90,13 +90,15 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
     return CLUSTER_OK;
 }
 
-/* That there is a place for what skills hold. */
+/* That there are places for what skills hold and executions leave. */
 static enum cluster_fault look_at_objects(struct tail_session *s, struct err *err)
 {
     struct cluster_bucket bucket = {0};
-    enum cluster_fault fault =
-        s->cluster->driver->objects_look(s->link, CLUSTER_OBJECTS, &bucket, err);
+    const struct cluster_driver *driver = s->cluster->driver;
+    enum cluster_fault fault = driver->objects_look(s->link, CLUSTER_OBJECTS, &bucket, err);
 
+    if (fault == CLUSTER_OK)
+        fault = driver->objects_look(s->link, CLUSTER_ARTIFACTS, &bucket, err);
     if (cluster_fault_passes(fault))
         *err = (struct err){0};
     return fault == CLUSTER_NO_BUCKET    ? CLUSTER_NO_OBJECTS

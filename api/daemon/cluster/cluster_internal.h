@@ -42,6 +42,7 @@ struct cluster {
     size_t n_servers;
     unsigned replicas;
     uint64_t objects_bytes;
+    uint64_t artifacts_bytes;
     struct node_entry self; /* its state is the thread's, the rest never changes */
 
     pthread_t thread;
@@ -117,13 +118,15 @@ int cluster_connect(struct cluster *c, size_t first, struct cluster_link **ret,
 int cluster_link_take(struct cluster *c, struct cluster_link **ret, bool *ret_used,
                       struct err *err);
 void cluster_link_give(struct cluster *c, struct cluster_link *link, bool is_good);
-/* The same for the bucket of objects. */
+extern const char *const cluster_kept_buckets[];
+/* The same for a bucket of objects. */
 enum cluster_fault cluster_tell_objects(struct cluster *c, struct cluster_link *link,
-                                        enum cluster_fault fault, struct err *err);
+                                        enum cluster_kept kept, enum cluster_fault fault,
+                                        struct err *err);
 /* Removes chunks that were left. */
 void cluster_remove_left(struct cluster *c, struct cluster_link *link);
 /* Chunks that nothing names; where the servers are lost too, with cluster_remove_left. */
-void cluster_remove_chunks(struct cluster *c, struct cluster_link *link,
+void cluster_remove_chunks(struct cluster *c, struct cluster_link *link, enum cluster_kept kept,
                            const char *chunks_under);
 /* Puts all objects that rows of this node name, and that are here, to where they are not. */
 int cluster_seed_objects(struct cluster *c, struct cluster_link *link, struct err *err);

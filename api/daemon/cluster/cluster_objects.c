@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The objects of the cluster: what skills hold, each under its SHA-256. Each goes over a
- * connection of its own, as long as it comes on.
+ * The objects of the cluster: what skills hold and executions leave, each under its SHA-256.
+ * Each goes over a connection of its own, as long as it comes on.
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
@@ -31,6 +31,7 @@
 /* An object on its way. */
 struct transfer {
     struct cluster *cluster;
+    enum cluster_kept kept;
     struct cluster_link *link;
     const char *digest;
     int fd;
@@ -41,18 +42,29 @@ struct transfer {
     uint64_t stored_ns;
 };
 
+const char *const cluster_kept_buckets[] = {
+    [CLUSTER_OF_SKILLS] = CLUSTER_OBJECTS,
+    [CLUSTER_OF_EXECUTIONS] = CLUSTER_ARTIFACTS,
+};
+
+static const char *bucket_of(const struct transfer *t)
+{
+    return cluster_kept_buckets[t->kept];
+}
+
 enum cluster_fault cluster_tell_objects(struct cluster *c, struct cluster_link *link,
-                                        enum cluster_fault fault, struct err *err)
+                                        enum cluster_kept kept, enum cluster_fault fault,
+                                        struct err *err)
 {
     struct cluster_bucket bucket = {0};
     struct err why = {0};
 
     if (fault != CLUSTER_NO_BUCKET)
         return fault;
-    fault = c->driver->objects_look(link, CLUSTER_OBJECTS, &bucket, &why);
+    fault = c->driver->objects_look(link, cluster_kept_buckets[kept], &bucket, &why);
     *err = why;
     if (fault == CLUSTER_OK)
-        (void)err_set(err, EAGAIN, "the bucket " CLUSTER_OBJECTS " has no leader");
+        (void)err_set(err, EAGAIN, "the bucket %s has no leader", cluster_kept_buckets[kept]);
     return fault == CLUSTER_OK          ? CLUSTER_NO_QUORUM
            : fault == CLUSTER_NO_BUCKET ? CLUSTER_NO_OBJECTS
                                         : fault;
@@ -70,8 +82,7 @@ static enum cluster_fault look(struct transfer *t, struct err *err)
 {
     const struct cluster_driver *driver = t->cluster->driver;
     struct cluster_entry entry = {0};
-    enum cluster_fault fault =
-        driver->object_get(t->link, CLUSTER_OBJECTS, t->key, &entry, err);
+    enum cluster_fault fault = driver->object_get(t->link, bucket_of(t), t->key, &entry, err);
 
     t->revision = fault == CLUSTER_OK ? entry.revision : 0;
     t->stored_ns = entry.stored_ns;
@@ -90,11 +101,11 @@ static enum cluster_fault say(struct transfer *t, const struct object_meta *meta
 {
     _cleanup_buf_ struct buf text = {0};
 
-    if (object_meta_write(meta, CLUSTER_OBJECTS, &text) < 0) {
+    if (object_meta_write(meta, bucket_of(t), &text) < 0) {
         (void)err_no_memory(err);
         return CLUSTER_OTHER;
     }
-    return t->cluster->driver->object_put(t->link, CLUSTER_OBJECTS, t->key, buf_cstr(&text),
+    return t->cluster->driver->object_put(t->link, bucket_of(t), t->key, buf_cstr(&text),
                                           text.len, t->revision, NULL, err);
 }
 
@@ -133,27 +144,29 @@ static enum cluster_fault send_chunks(struct transfer *t, const char *key,
             (void)err_set(err, EIO, "an object cannot be read");
             return CLUSTER_OTHER;
         }
-        fault = t->cluster->driver->chunk_send(t->link, CLUSTER_OBJECTS, key, chunk, len, err);
+        fault = t->cluster->driver->chunk_send(t->link, bucket_of(t), key, chunk, len, err);
         if (fault == CLUSTER_OK && (i + 1) % IN_FLIGHT == 0)
             fault = confirm(t, IN_FLIGHT / 2, err);
     }
     return fault == CLUSTER_OK ? confirm(t, 0, err) : fault;
 }
 
-static bool remove_chunks(struct cluster *c, struct cluster_link *link,
+static bool remove_chunks(struct cluster *c, struct cluster_link *link, enum cluster_kept kept,
                           const char *chunks_under)
 {
     char key[OBJECT_KEY_SIZE];
     struct err ignored = {0};
 
     object_chunks_key(chunks_under, key);
-    return c->driver->objects_purge(link, CLUSTER_OBJECTS, key, 0, &ignored) == CLUSTER_OK;
+    return c->driver->objects_purge(link, cluster_kept_buckets[kept], key, 0, &ignored) ==
+           CLUSTER_OK;
 }
 
-void cluster_remove_chunks(struct cluster *c, struct cluster_link *link,
+void cluster_remove_chunks(struct cluster *c, struct cluster_link *link, enum cluster_kept kept,
                            const char *chunks_under)
 {
-    if (remove_chunks(c, link, chunks_under))
+    /* Those of executions go with time. */
+    if (remove_chunks(c, link, kept, chunks_under) || kept == CLUSTER_OF_EXECUTIONS)
         return;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
     memcpy(c->left[c->n_left++ % CLUSTER_LEFT_MAX], chunks_under, OBJECT_WORD_SIZE);
@@ -169,7 +182,7 @@ void cluster_remove_left(struct cluster *c, struct cluster_link *link)
     (void)pthread_mutex_unlock(&c->lock);
     for (size_t i = 0; i < CLUSTER_LEFT_MAX; i++) {
         if (left[i][0])
-            (void)remove_chunks(c, link, left[i]);
+            (void)remove_chunks(c, link, CLUSTER_OF_SKILLS, left[i]);
     }
 }
 
@@ -182,7 +195,7 @@ static enum cluster_fault check_room(struct transfer *t, uint64_t size, struct e
 {
     struct cluster_bucket bucket = {0};
     enum cluster_fault fault =
-        t->cluster->driver->objects_look(t->link, CLUSTER_OBJECTS, &bucket, err);
+        t->cluster->driver->objects_look(t->link, bucket_of(t), &bucket, err);
     uint64_t max = bucket.max_bytes - bucket.max_bytes / KEPT_PART;
 
     if (fault != CLUSTER_OK || max == 0 ||
@@ -203,7 +216,8 @@ static enum cluster_fault upload(struct transfer *t, uint64_t size, struct err *
                        meta = {.size = size,
                                .chunks = (size + OBJECT_CHUNK_BYTES - 1) / OBJECT_CHUNK_BYTES};
     char key[OBJECT_KEY_SIZE];
-    enum cluster_fault fault = check_room(t, size, err);
+    enum cluster_fault fault =
+        t->kept == CLUSTER_OF_SKILLS ? check_room(t, size, err) : CLUSTER_OK;
 
     if (fault != CLUSTER_OK)
         return fault;
@@ -215,15 +229,15 @@ static enum cluster_fault upload(struct transfer *t, uint64_t size, struct err *
     object_chunks_key(meta.chunks_under, key);
     fault = send_chunks(t, key, &meta, err);
     if (fault != CLUSTER_OK) {
-        cluster_remove_chunks(t->cluster, t->link, meta.chunks_under);
+        cluster_remove_chunks(t->cluster, t->link, t->kept, meta.chunks_under);
         return fault;
     }
     fault = say(t, &meta, err);
     /* Where that was not confirmed it may be there all the same, and name them. */
     if (fault == CLUSTER_CONFLICT)
-        cluster_remove_chunks(t->cluster, t->link, meta.chunks_under);
+        cluster_remove_chunks(t->cluster, t->link, t->kept, meta.chunks_under);
     else if (fault == CLUSTER_OK && t->is_there)
-        cluster_remove_chunks(t->cluster, t->link, before.chunks_under);
+        cluster_remove_chunks(t->cluster, t->link, t->kept, before.chunks_under);
     return fault;
 }
 
@@ -236,7 +250,8 @@ static enum cluster_fault put(struct transfer *t, uint64_t size, struct err *err
         fault = look(t, err);
         if (fault != CLUSTER_OK)
             return fault;
-        if (!t->is_there || t->meta.size != size)
+        /* What drops the oldest may have dropped its chunks. */
+        if (!t->is_there || t->meta.size != size || t->kept == CLUSTER_OF_EXECUTIONS)
             fault = upload(t, size, err);
         else if (clock_realtime_ns() > t->stored_ns + FRESH_NS)
             fault = say(t, &t->meta, err);
@@ -258,10 +273,10 @@ static int begin(struct transfer *t, struct err *err)
     return cluster_connect(t->cluster, server_now(t->cluster), &t->link, err);
 }
 
-int cluster_object_put(struct cluster *c, const char *digest, int fd, uint64_t size,
-                       struct err *err)
+int cluster_object_put(struct cluster *c, enum cluster_kept kept, const char *digest, int fd,
+                       uint64_t size, struct err *err)
 {
-    struct transfer t = {.cluster = c, .digest = digest, .fd = fd};
+    struct transfer t = {.cluster = c, .kept = kept, .digest = digest, .fd = fd};
     enum cluster_fault fault = CLUSTER_UNREACHABLE;
     struct err why = {0};
     bool is_used = true;
@@ -276,7 +291,7 @@ int cluster_object_put(struct cluster *c, const char *digest, int fd, uint64_t s
         cluster_remove_left(c, t.link);
         why = (struct err){0};
         fault = put(&t, size, &why);
-        fault = cluster_tell_objects(c, t.link, fault, &why);
+        fault = cluster_tell_objects(c, t.link, kept, fault, &why);
         cluster_link_give(c, t.link, fault == CLUSTER_OK);
     }
     return r < 0 ? r : cluster_result(fault, &why, err);
@@ -399,7 +414,7 @@ static int judge_silence(struct transfer *t, const char *key, struct err *err)
     const struct cluster_driver *driver = t->cluster->driver;
     struct cluster_entry entry = {0};
     struct err why = {0};
-    enum cluster_fault fault = driver->object_get(t->link, CLUSTER_OBJECTS, key, &entry, &why);
+    enum cluster_fault fault = driver->object_get(t->link, bucket_of(t), key, &entry, &why);
 
     driver->release(&entry);
     *err = (struct err){0};
@@ -419,26 +434,33 @@ static int get(struct transfer *t, uint64_t max, struct err *err)
     if (fault == CLUSTER_OK && !t->is_there)
         return not_there(err, t->digest, "");
     if (fault == CLUSTER_OK && t->meta.size > max)
-        return not_there(err, t->digest, " of the size that its skill has");
+        return not_there(err, t->digest, " of the size that its row has");
     object_chunks_key(t->meta.chunks_under, key);
     if (fault == CLUSTER_OK)
-        fault = t->cluster->driver->objects_watch(t->link, CLUSTER_OBJECTS, key, &why);
+        fault = t->cluster->driver->objects_watch(t->link, bucket_of(t), key, &why);
     if (fault != CLUSTER_OK)
-        return cluster_result(cluster_tell_objects(t->cluster, t->link, fault, &why), &why,
-                              err);
+        return cluster_result(cluster_tell_objects(t->cluster, t->link, t->kept, fault, &why),
+                              &why, err);
     r = receive(t, err);
     return r == -ETIMEDOUT ? judge_silence(t, key, err) : r;
 }
 
-int cluster_object_get(struct cluster *c, const char *digest, uint64_t max, int fd,
-                       struct err *err)
+/* Whoever puts the same meanwhile has other chunks for it. */
+int cluster_object_get(struct cluster *c, enum cluster_kept kept, const char *digest,
+                       uint64_t max, int fd, struct err *err)
 {
-    struct transfer t = {.cluster = c, .digest = digest, .fd = fd};
-    int r = begin(&t, err);
+    struct transfer t = {.cluster = c, .kept = kept, .digest = digest, .fd = fd};
+    int r = -EREMOTEIO;
 
-    if (r < 0)
-        return r;
-    r = get(&t, max, err);
-    c->driver->close(t.link);
+    for (unsigned tries = 0; r == -EREMOTEIO && tries < TRIES; tries++) {
+        *err = (struct err){0};
+        r = begin(&t, err);
+        if (r < 0)
+            return r;
+        r = get(&t, max, err);
+        c->driver->close(t.link);
+        if (!t.is_there || t.meta.size > max)
+            return r;
+    }
     return r;
 }

@@ -75,6 +75,7 @@ struct config_cluster {
     uint64_t keys_timeout_ms;
     uint64_t cache_bytes; /* 0: no limit */
     uint64_t objects_bytes;
+    uint64_t artifacts_bytes;
 };
 
 /* Texts are owned and never NULL; "" means not set. */

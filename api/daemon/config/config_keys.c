@@ -136,6 +136,9 @@ const struct config_key config_keys[] = {
      "how much skills may hold at the servers, in the bucket that `skillvm cluster init` "
      "makes, "
      "for which each server that has it sets so much aside; 0 for no limit"},
+    {"cluster.artifacts_bytes", CONFIG_BYTES, AT(cluster.artifacts_bytes), 0, 1ull << 50,
+     "4GiB", false, NULL, NULL,
+     "the same of what executions leave, and of large results; past that the oldest go"},
     {"retention.executions_age", CONFIG_DURATION, AT(retention.executions_age_ms), 0,
      3650 * DAYS, "30d", true, NULL, NULL,
      "how long an ended execution is kept: result, logs, artifacts; 0 for ever"},

@@ -11,6 +11,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,10 @@
 struct ledger {
     struct ledger_env env;
     struct engine *engine; /* from ledger_start on */
+    pthread_t thread;
+    bool has_thread;
+    bool is_due;               /* atomic */
+    char told[RECORD_ID_SIZE]; /* the thread's: up to which it told again */
 };
 
 int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err *err)
@@ -137,7 +142,8 @@ static int send_result(struct ledger *ledger, struct record *record, struct err 
     r = fd < 0 ? fd : fd_pwrite_full(fd, record->result, (size_t)record->result_bytes, 0);
     if (r < 0)
         return err_set_errno(err, -r, "cannot keep a result");
-    return objects_send(ledger->env.objects, record->result_digest, fd, err);
+    return objects_send(ledger->env.objects, CLUSTER_OF_EXECUTIONS, record->result_digest, fd,
+                        err);
 }
 
 /* What it left is at the servers before anybody hears of it. */
@@ -149,21 +155,28 @@ static int send_files(struct ledger *ledger, const struct record *record, struct
         return 0;
     fd = store_get(ledger->env.store, record->artifact_digest, err);
     /* What is gone cannot be told; the record says that it was there. */
-    return fd < 0 ? 0 : objects_send(ledger->env.objects, record->artifact_digest, fd, err);
+    return fd < 0 ? 0
+                  : objects_send(ledger->env.objects, CLUSTER_OF_EXECUTIONS,
+                                 record->artifact_digest, fd, err);
 }
 
+/*
+ * Where what it left cannot be sent its end is told all the same: it is sent later, and until
+ * then nobody but this node has it.
+ */
 static int send(struct ledger *ledger, struct record *record, struct record_copy *theirs,
                 struct err *err)
 {
-    int r = send_files(ledger, record, err);
+    struct err later = {0};
+    int files = send_files(ledger, record, &later),
+        result = send_result(ledger, record, &later), r;
 
-    if (r < 0)
-        return r;
-    r = send_result(ledger, record, err);
-    if (r < 0)
-        return r;
     cluster_sign_record(ledger->env.cluster, record);
-    return cluster_record_end(ledger->env.cluster, record, theirs, err);
+    r = cluster_record_end(ledger->env.cluster, record, theirs, err);
+    if (r < 0)
+        return r;
+    *err = later;
+    return files < 0 ? files : result;
 }
 
 static int adopt(struct ledger *ledger, const struct record *ours, struct record *theirs,
@@ -264,35 +277,87 @@ static void stop(void *ctx, const struct record *record)
     (void)engine_cancel(ledger->engine, record->tenant, record->id, &unused);
 }
 
-/* What could not be told when it ended. */
+/* Whether a worker of this process is about to tell it. */
+static bool is_at_work(struct ledger *ledger, const struct record *record)
+{
+    struct execution *e = engine_find(ledger->engine, record->tenant, record->id);
+
+    execution_unref(e);
+    return e != NULL;
+}
+
+static void tell_again(struct ledger *ledger, const char *id)
+{
+    _cleanup_free_ char *result = NULL;
+    struct record record;
+    struct err ignored = {0};
+
+    if (registry_record_get(ledger->env.registry, id, &record, &result, &ignored) == 0 &&
+        !is_at_work(ledger, &record))
+        (void)tell(ledger, &record, NULL, &ignored);
+}
+
+/*
+ * What could not be told when it ended, some of it each time: one that still cannot be keeps
+ * nobody else waiting.
+ */
 static void tell_rest(struct ledger *ledger)
 {
-    char id[RECORD_ID_SIZE] = "";
     struct err ignored = {0};
 
     for (unsigned n = 0; n < TICK_MAX; n++) {
-        if (registry_record_untold(ledger->env.registry, id, id, &ignored) < 0)
+        if (registry_record_untold(ledger->env.registry, ledger->told, ledger->told, &ignored) <
+            0) {
+            ledger->told[0] = '\0';
             return;
-        if (ledger_tell(ledger, id, NULL) < 0)
-            return;
+        }
+        tell_again(ledger, ledger->told);
     }
 }
 
+/* All that others tell is here: time to look after what is left. */
 static void tick(void *ctx)
 {
     struct ledger *ledger = ctx;
 
-    tell_rest(ledger);
-    lost_end_others(ledger->env.registry, ledger->env.cluster, TICK_MAX);
+    __atomic_store_n(&ledger->is_due, true, __ATOMIC_RELAXED);
+}
+
+/* What may take long keeps nobody from following. */
+static void *look_after(void *arg)
+{
+    struct ledger *ledger = arg;
+
+    while (cluster_records_wait(ledger->env.cluster, clock_monotonic_ns() + SLICE_NS)) {
+        if (!__atomic_exchange_n(&ledger->is_due, false, __ATOMIC_RELAXED))
+            continue;
+        tell_rest(ledger);
+        lost_end_others(ledger->env.registry, ledger->env.cluster, TICK_MAX);
+    }
+    return NULL;
 }
 
 int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err)
 {
     const struct cluster_ledger callbacks = {
         .ctx = ledger, .look = look, .apply = apply, .stop = stop, .tick = tick};
+    int r;
 
     ledger->engine = engine;
-    return cluster_follow_records(ledger->env.cluster, &callbacks, err);
+    r = cluster_follow_records(ledger->env.cluster, &callbacks, err);
+    if (r < 0)
+        return r;
+    r = pthread_create(&ledger->thread, NULL, look_after, ledger);
+    if (r != 0)
+        return err_set_errno(err, r, "cannot start a thread");
+    ledger->has_thread = true;
+    return 0;
+}
+
+void ledger_stop(struct ledger *ledger)
+{
+    if (ledger && ledger->has_thread)
+        (void)pthread_join(ledger->thread, NULL);
 }
 
 int ledger_read_result(struct objects *objects, struct registry_execution *row, struct err *err)

@@ -26,6 +26,8 @@ struct ledger_env {
 int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err *err);
 /* Follows what others tell, and stops executions of the engine that others want to end. */
 int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err);
+/* Once the cluster was stopped: nothing is told any more. NULL is fine. */
+void ledger_stop(struct ledger *ledger);
 /* After the cluster and the engine. NULL is fine. */
 void ledger_destroy(struct ledger *ledger);
 

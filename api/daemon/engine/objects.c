@@ -27,7 +27,8 @@
 struct fetch {
     char digest[SHA256_HEX_SIZE]; /* "": none */
     uint64_t bytes;               /* at most */
-    unsigned waiting;             /* for what it gives; with it the place is free again */
+    enum cluster_kept kept;
+    unsigned waiting; /* for what it gives; with it the place is free again */
     bool is_done;
     int result;
     struct err err;
@@ -154,12 +155,14 @@ static struct fetch *enter(struct objects *o, const char *digest, int *ret, stru
 static int check_room(struct objects *o, struct fetch *f, struct err *err)
 {
     uint64_t bytes = 0;
-    int r = registry_object_bytes(o->env.registry, f->digest, &bytes, err);
+    bool of_skill = false;
+    int r = registry_object_bytes(o->env.registry, f->digest, &bytes, &of_skill, err);
 
     if (r < 0)
         return r;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
     f->bytes = bytes > 0 ? bytes : o->env.bytes_max;
+    f->kept = of_skill ? CLUSTER_OF_SKILLS : CLUSTER_OF_EXECUTIONS;
     bytes = 0;
     for (size_t i = 0; i < FETCHES; i++)
         bytes += o->fetches[i].digest[0] && !o->fetches[i].is_done ? o->fetches[i].bytes : 0;
@@ -238,7 +241,7 @@ static int fetch(struct objects *o, struct fetch *f, struct cluster *cluster, st
     fd = store_temporary(o->env.store);
     if (fd < 0)
         return err_set_errno(err, -fd, "cannot keep an object");
-    r = cluster_object_get(cluster, f->digest, f->bytes, fd, err);
+    r = cluster_object_get(cluster, f->kept, f->digest, f->bytes, fd, err);
     if (r < 0)
         return r;
     r = keep(o, f->digest, fd, err);
@@ -322,7 +325,8 @@ int objects_keep(struct objects *o, const char *digest, int fd, struct err *err)
     return 0;
 }
 
-int objects_send(struct objects *o, const char *digest, int fd, struct err *err)
+int objects_send(struct objects *o, enum cluster_kept kept, const char *digest, int fd,
+                 struct err *err)
 {
     struct cluster *cluster = cluster_of(o);
     struct stat st;
@@ -331,13 +335,14 @@ int objects_send(struct objects *o, const char *digest, int fd, struct err *err)
         return 0;
     if (fstat(fd, &st) < 0)
         return err_set_errno(err, errno, "cannot read an object");
-    return cluster_object_put(cluster, digest, fd, (uint64_t)st.st_size, err);
+    return cluster_object_put(cluster, kept, digest, fd, (uint64_t)st.st_size, err);
 }
 
 static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
 {
+    bool of_skill;
     uint64_t unused;
-    int r = registry_object_bytes(ctx, digest, &unused, err);
+    int r = registry_object_bytes(ctx, digest, &unused, &of_skill, err);
 
     *ret_named = r != -ENOENT;
     return r == -ENOENT ? 0 : r;
@@ -357,9 +362,13 @@ static int sweep_servers(struct objects *o, struct cluster *cluster, struct err 
     unsigned n = 0;
     int r = cluster_rows_sweep(cluster, &n, err);
 
-    return r < 0
-               ? r
-               : cluster_objects_sweep(cluster, UNNAMED_NS, is_named, o->env.registry, &n, err);
+    for (int kept = CLUSTER_OF_SKILLS; kept <= CLUSTER_OF_EXECUTIONS; kept++) {
+        if (r < 0)
+            return r;
+        r = cluster_objects_sweep(cluster, (enum cluster_kept)kept, UNNAMED_NS, is_named,
+                                  o->env.registry, &n, err);
+    }
+    return r;
 }
 
 int objects_sweep(struct objects *o, struct err *err)

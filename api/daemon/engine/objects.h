@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The objects of skills, of which a node of a cluster has those that it needed: what its rows
- * name and its store does not have is read from the servers. On its own a daemon has them all.
+ * The objects of skills and of executions, of which a node of a cluster has those that it
+ * needed: what its rows name and its store does not have is read from the servers. On its own a
+ * daemon has them all.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_OBJECTS_H
 #define SKILLVM_API_DAEMON_ENGINE_OBJECTS_H
@@ -43,7 +44,8 @@ int objects_get_here(struct objects *objects, const char *digest, struct err *er
 /* In a cluster: keeps here what a file holds, where a row names it. 0 or -errno. */
 int objects_keep(struct objects *objects, const char *digest, int fd, struct err *err);
 /* Gives the servers what a file holds, as of cluster_object_put; on its own it does nothing. */
-int objects_send(struct objects *objects, const char *digest, int fd, struct err *err);
+int objects_send(struct objects *objects, enum cluster_kept kept, const char *digest, int fd,
+                 struct err *err);
 
 /*
  * Removes from the servers what no skill has named for an hour, and as of cluster_rows_sweep;

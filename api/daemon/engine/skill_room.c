@@ -129,8 +129,9 @@ static bool is_named(struct skill_room *room, const char *digest)
 {
     uint64_t unused;
     struct err ignored = {0};
-
-    return registry_object_bytes(room->registry, digest, &unused, &ignored) != -ENOENT;
+    bool of_skill = false;
+    int r = registry_object_bytes(room->registry, digest, &unused, &of_skill, &ignored);
+    return r < 0 ? r != -ENOENT : of_skill;
 }
 
 /* What is named again counts by its row. */

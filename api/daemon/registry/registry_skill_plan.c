@@ -276,14 +276,17 @@ int registry_skill_plan_delete(struct registry *registry, const char *tenant,
 }
 
 int registry_object_bytes(struct registry *registry, const char *digest, uint64_t *ret,
-                          struct err *err)
+                          bool *ret_of_skill, struct err *err)
 {
-    uint64_t named = 0;
-    int r = number_of(registry, SHARED, REGISTRY_VALUES(registry_text(digest)), &named, err);
+    const struct registry_value *values = REGISTRY_VALUES(registry_text(digest));
+    uint64_t shared = 0, named = 0;
+    int r = number_of(registry, SHARED, values, &shared, err);
 
-    if (r < 0 || !named)
+    if (r < 0 || !shared)
         return r < 0 ? r : -ENOENT;
-    return number_of(registry, BYTES, REGISTRY_VALUES(registry_text(digest)), ret, err);
+    r = number_of(registry, NAMED, values, &named, err);
+    *ret_of_skill = named != 0;
+    return r < 0 ? r : number_of(registry, BYTES, values, ret, err);
 }
 
 int registry_object_is_skills(struct registry *registry, const char *digest, bool *ret,

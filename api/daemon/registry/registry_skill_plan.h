@@ -31,11 +31,12 @@ int registry_skill_plan_delete(struct registry *registry, const char *tenant,
                                struct err *err);
 /*
  * How large an object can be that a cluster shares (some skill names it, or it is the files or
- * the result of an execution), at most; 0 where that is not known. 0;
+ * the result of an execution), at most; 0 where that is not known, and
+ * whether some skill names it. 0;
  * -ENOENT where none names it; -EIO.
  */
 int registry_object_bytes(struct registry *registry, const char *digest, uint64_t *ret,
-                          struct err *err);
+                          bool *ret_of_skill, struct err *err);
 
 /* Says whether skills name an object, and nothing else does. 0 or -EIO. */
 int registry_object_is_skills(struct registry *registry, const char *digest, bool *ret,

@@ -185,12 +185,13 @@ static void choose_for_kept(struct push *push, const struct skill *skill,
 static int send_objects(struct push *push, struct err *err)
 {
     struct objects *objects = push->daemon->objects;
-    int r = objects_send(objects, push->row.digest, push->fd, err);
+    int r = objects_send(objects, CLUSTER_OF_SKILLS, push->row.digest, push->fd, err);
 
     push->is_sent = r == 0;
     return r < 0 || !push->row.packages_digest
                ? r
-               : objects_send(objects, push->row.packages_digest, push->packages.fd, err);
+               : objects_send(objects, CLUSTER_OF_SKILLS, push->row.packages_digest,
+                              push->packages.fd, err);
 }
 
 /* What this node may need first is here already; what cannot be kept is read when it is. */

@@ -320,7 +320,7 @@ static void what_is_altered_by_hand_is_told(void **state)
     expect(push(&w.a, "demo", "print(1)"), 201, "demo");
     last_object(&w, subject, chunks);
     say_size(&w, subject, "1099511627776");
-    expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "of the size that its skill has");
+    expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "of the size that its row has");
     say_size(&w, subject, "2");
     expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "that is whole");
     expect(push(&w.a, "demo", "print(1)"), 201, "demo");
@@ -425,7 +425,7 @@ static void without_their_bucket_it_is_told(void **state)
     expect(push(&w.a, "demo", "print(1)"), 201, "demo");
     nodes_wait(&w.b, SKILLS, 200, "\"name\":\"demo\"");
     nats_delete_bucket(&w.nats, NATS_OBJECTS);
-    expect(push(&w.a, "more", "print(2)"), 503, "the bucket of the skills' objects");
+    expect(push(&w.a, "more", "print(2)"), 503, "a bucket of objects (of skills");
     nats_wait_node(&w.a, NODE_CUT_OFF("no_objects"));
     nats_wait_node(&w.b, NODE_CUT_OFF("no_objects"));
     expect(harness_get(&w.b, SKILLS "/demo/1.0"), 503, "cluster_unavailable");
@@ -439,7 +439,7 @@ static void without_their_bucket_it_is_told(void **state)
 /* The servers set aside what skills may hold, and no skill takes more. */
 static void what_skills_may_hold_is_set_aside(void **state)
 {
-    struct world w = {.nats = {.file_store = "256MB"}};
+    struct world w = {.nats = {.file_store = "512MB"}};
     char *script = large_script();
     uint64_t n;
 
@@ -449,7 +449,7 @@ static void what_skills_may_hold_is_set_aside(void **state)
     expect(harness_request(&w.a, "POST", "/v1/admin/cluster", "", "", 0), 503,
            "cluster.objects_bytes");
     nodes_stop(&w.a);
-    nats_start_node(&w.a, &w.nats, "a", "  objects_bytes: 8MiB\n");
+    nats_start_node(&w.a, &w.nats, "a", "  objects_bytes: 8MiB\n  artifacts_bytes: 8MiB\n");
     expect(nats_ask(&w.a, "POST", ""), 200, "\"made\":true");
     nats_wait_node(&w.a, NODE_JOINED);
     harness_wait_ready(&w.a);

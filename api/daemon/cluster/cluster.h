@@ -228,7 +228,8 @@ void cluster_serve_end(struct cluster *cluster);
  */
 int cluster_call(struct cluster *cluster, const char *image, const char *data, size_t len,
                  struct buf *ret_answer, struct err *err);
-/* Until this node has the changes up to a revision that another one saw. */
+/* Until this node has the changes up to a revision that another one says it saw, for a moment.
+ */
 void cluster_await_seen(struct cluster *cluster, uint64_t seen);
 
 /* Waits until rows may have changed, or for a moment. False where the daemon stops. */

@@ -110,11 +110,6 @@ int cluster_call(struct cluster *c, const char *image, const char *data, size_t 
     return err_set(err, ENOENT, "no other node has room");
 }
 
-void cluster_await_seen(struct cluster *c, uint64_t seen)
-{
-    (void)tail_wait(&c->follow.tail, seen);
-}
-
 static void count_serving(struct cluster *c, int n)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);

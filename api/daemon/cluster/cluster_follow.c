@@ -9,6 +9,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* How long nobody is waited for once what others say was there did not come. */
+#define DISTRUST_NS (60 * NS_PER_SECOND)
+
 static enum cluster_fault apply(struct tail_session *s, const struct change_place *place,
                                 struct err *err)
 {
@@ -159,6 +162,15 @@ int cluster_follow(struct cluster *c, const struct cluster_replica *replica,
     c->follow.keys_timeout_ms =
         keys_timeout_ms > CLUSTER_LEASE_MS ? keys_timeout_ms : CLUSTER_LEASE_MS;
     return tail_start(c, &c->follow.tail, &kind, err);
+}
+
+/* One who says more than there is keeps nobody from going on for long. */
+void cluster_await_seen(struct cluster *c, uint64_t seen)
+{
+    uint64_t until_ns = __atomic_load_n(&c->distrust_ns, __ATOMIC_RELAXED);
+
+    if (clock_monotonic_ns() >= until_ns && !tail_wait(&c->follow.tail, seen))
+        __atomic_store_n(&c->distrust_ns, clock_monotonic_ns() + DISTRUST_NS, __ATOMIC_RELAXED);
 }
 
 bool cluster_keys_good(const struct cluster_follow *f)

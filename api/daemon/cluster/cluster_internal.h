@@ -74,7 +74,7 @@ struct cluster {
     struct cluster_follow follow;
     struct cluster_ledger ledger; /* where executions are noted; apply NULL: nowhere */
     struct cluster_tail records;
-    uint64_t distrust_ns; /* the thread's that follows them */
+    uint64_t distrust_ns; /* until then nobody waits for what others say they saw; atomic */
     struct cluster_links links;
     struct cluster_service service;
     pthread_t servers_of_calls[CLUSTER_CALL_THREADS];

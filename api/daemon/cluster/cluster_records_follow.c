@@ -2,7 +2,6 @@
 /* What is particular to the bucket of executions: each record is true by itself. */
 #include "api/daemon/cluster/cluster_internal.h"
 
-#include "base/clock.h"
 #include "base/lock.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 #include <string.h>
 
 #define BATCH 256u
-/* How long nobody is waited for once what a record says was there did not come. */
-#define DISTRUST_NS (60 * NS_PER_SECOND)
 
 /* It has no entry that says who it is. */
 static enum cluster_fault identify(struct tail_session *s, char ret[CHANGE_MARK_SIZE],
@@ -83,10 +80,7 @@ static enum cluster_fault apply(struct tail_session *s, const struct change_plac
     struct cluster *c = s->cluster;
     unsigned conflicts = 0;
 
-    /* One who says more than there is keeps nobody from going on. */
-    if (clock_monotonic_ns() >= c->distrust_ns &&
-        !tail_wait(&c->follow.tail, seen_by(&s->staged)))
-        c->distrust_ns = clock_monotonic_ns() + DISTRUST_NS;
+    cluster_await_seen(c, seen_by(&s->staged));
     if (c->ledger.apply(c->ledger.ctx, &s->staged, place, &conflicts, err) < 0)
         return CLUSTER_OTHER;
     if (conflicts > 0)

@@ -21,11 +21,21 @@
 #define SLICE_NS  (100 * NS_PER_MS)
 #define TICK_MAX  64u /* executions that one tick tells, and that it ends for others */
 
+#define ENDS_MAX 64u
+/* An execution of this process that somebody wants to end. */
+struct wanted_end {
+    char tenant[TENANT_ID_SIZE];
+    char id[RECORD_ID_SIZE];
+};
+
 struct ledger {
     struct ledger_env env;
     struct engine *engine; /* from ledger_start on */
     pthread_t thread;
     bool has_thread;
+    pthread_mutex_t lock; /* of the ends */
+    struct wanted_end ends[ENDS_MAX];
+    size_t n_ends;
     bool is_due;               /* atomic */
     char told[RECORD_ID_SIZE]; /* the thread's: up to which it told again */
 };
@@ -37,12 +47,16 @@ int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err 
     if (!ledger)
         return err_no_memory(err);
     ledger->env = *env;
+    (void)pthread_mutex_init(&ledger->lock, NULL);
     *ret = ledger;
     return 0;
 }
 
 void ledger_destroy(struct ledger *ledger)
 {
+    if (!ledger)
+        return;
+    (void)pthread_mutex_destroy(&ledger->lock);
     free(ledger);
 }
 
@@ -269,12 +283,43 @@ static int apply(void *ctx, const struct staged *records, const struct change_pl
                                  ret_conflicts, err);
 }
 
-static void stop(void *ctx, const struct record *record)
+static void end_now(struct ledger *ledger, const struct wanted_end *wanted)
 {
-    const struct ledger *ledger = ctx;
     bool unused;
 
-    (void)engine_cancel(ledger->engine, record->tenant, record->id, &unused);
+    (void)engine_cancel(ledger->engine, wanted->tenant, wanted->id, &unused);
+}
+
+/* To end one that waits takes longer than who follows has; of too many at once it does it. */
+static void stop(void *ctx, const struct record *record)
+{
+    struct ledger *ledger = ctx;
+    struct wanted_end wanted;
+    bool is_full;
+
+    memcpy(wanted.tenant, record->tenant, sizeof(wanted.tenant));
+    memcpy(wanted.id, record->id, sizeof(wanted.id));
+    (void)pthread_mutex_lock(&ledger->lock);
+    is_full = ledger->n_ends == ENDS_MAX;
+    if (!is_full)
+        ledger->ends[ledger->n_ends++] = wanted;
+    (void)pthread_mutex_unlock(&ledger->lock);
+    if (is_full)
+        end_now(ledger, &wanted);
+}
+
+static void end_wanted(struct ledger *ledger)
+{
+    struct wanted_end ends[ENDS_MAX];
+    size_t n;
+
+    (void)pthread_mutex_lock(&ledger->lock);
+    n = ledger->n_ends;
+    memcpy(ends, ledger->ends, n * sizeof(ends[0]));
+    ledger->n_ends = 0;
+    (void)pthread_mutex_unlock(&ledger->lock);
+    for (size_t i = 0; i < n; i++)
+        end_now(ledger, &ends[i]);
 }
 
 /* Whether a worker of this process is about to tell it. */
@@ -329,6 +374,7 @@ static void *look_after(void *arg)
     struct ledger *ledger = arg;
 
     while (cluster_records_wait(ledger->env.cluster, clock_monotonic_ns() + SLICE_NS)) {
+        end_wanted(ledger);
         if (!__atomic_exchange_n(&ledger->is_due, false, __ATOMIC_RELAXED))
             continue;
         tell_rest(ledger);

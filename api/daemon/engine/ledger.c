@@ -216,7 +216,7 @@ int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result)
     if (r < 0)
         return r == -ENOENT ? 0 : r;
     r = tell(ledger, &record, ret_result, &err);
-    if (r < 0 && r != -EEXIST)
+    if (r < 0 && r != -EEXIST && r != -EBUSY)
         log_warn("ledger", "execution=%s is=\"not told yet\" reason=\"%s\"", id, err.message);
     return r;
 }
@@ -271,9 +271,13 @@ static void tell_rest(struct ledger *ledger)
     struct err ignored = {0};
 
     for (unsigned n = 0; n < TICK_MAX; n++) {
-        if (registry_record_untold(ledger->env.registry, id, id, &ignored) < 0)
+        int r = registry_record_untold(ledger->env.registry, id, id, &ignored);
+
+        if (r < 0)
             return;
-        if (ledger_tell(ledger, id, NULL) < 0)
+        r = ledger_tell(ledger, id, NULL);
+        /* What others say of one keeps nothing else waiting. */
+        if (r < 0 && r != -EEXIST && r != -EBUSY)
             return;
     }
 }

@@ -16,6 +16,7 @@ enum statement {
     NOTE_END,
     END_OTHER,
     ADOPT,
+    ADOPT_BEGIN,
     CHARGE,
     UNCHARGE,
     GET,
@@ -55,6 +56,10 @@ static const char *const text[N_STATEMENTS] = {
                   " AND finished_ns IS NULL"
                   " AND EXISTS(SELECT 1 FROM records WHERE id = ?1 AND node <> '')",
     [ADOPT] = "UPDATE executions" ENDING " WHERE id = ?1",
+    /* Under its key another node may have begun another request. */
+    [ADOPT_BEGIN] = "UPDATE executions SET skill_name = ?2, skill_version = ?3,"
+                    " skill_digest = ?4, accepted_ns = ?5, idempotency_key = NULLIF(?6, ''),"
+                    " request_digest = NULLIF(?7, '') WHERE id = ?1 AND tenant_id = ?8",
     [CHARGE] = "INSERT INTO usage(tenant_id, day, cpu_ms) VALUES(?1, ?2, ?3)"
                " ON CONFLICT(tenant_id, day) DO UPDATE SET cpu_ms = cpu_ms + ?3",
     /* What an own end was counted with, on the day that it has. */
@@ -275,6 +280,10 @@ static int adopt(struct registry *registry, const struct record *record, struct 
     /* Its row may have gone meanwhile. */
     if (r < 0)
         return r == -ENOENT ? 0 : r;
+    r = registry_step(registry, REGISTRY_RECORDS, ADOPT_BEGIN,
+                      ACCEPTANCE(record, record->tenant), "store an execution", err);
+    if (r < 0)
+        return r;
     r = note_end(registry, record, err);
     return r < 0 ? r : charge(registry, record, err);
 }
@@ -284,8 +293,7 @@ int registry_record_adopt(struct registry *registry, const struct record *record
 {
     int r = registry_transaction_begin(registry, err);
 
-    return r < 0 ? r
-                 : registry_transaction_end(registry, adopt(registry, record, err), err);
+    return r < 0 ? r : registry_transaction_end(registry, adopt(registry, record, err), err);
 }
 
 static int end_other(struct registry *registry, const struct record *record, struct err *err)

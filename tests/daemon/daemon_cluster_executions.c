@@ -63,14 +63,19 @@ static struct answer get_of(const struct harness *h, const char *id, const char 
     return harness_get(h, path_of(id, rest));
 }
 
-/* Begins one that runs until it is ended. */
-static void begin_long(const struct harness *h, char ret[38])
+static void begin_json(const struct harness *h, const char *json, char ret[38])
 {
-    struct answer a = harness_run(h, "{" FAKE("ticks") ",\"timeout\":600,\"async\":true}");
+    struct answer a = harness_run(h, json);
 
     assert_int_equal(a.status, 202);
     take_id(&a, ret);
     nodes_wait(h, path_of(ret, ""), 200, "\"status\":\"running\"");
+}
+
+/* Begins one that runs until it is ended. */
+static void begin_long(const struct harness *h, char ret[38])
+{
+    begin_json(h, "{" FAKE("ticks") ",\"timeout\":600,\"async\":true}", ret);
 }
 
 /* The same bytes at both. */
@@ -280,6 +285,43 @@ static void without_servers_nothing_is_accepted(void **state)
     end(&w);
 }
 
+/* What one node could not have confirmed another one begins: that is what counts. */
+static void a_key_that_was_not_confirmed_is_another_nodes(void **state)
+{
+    static const char json[] = "{" FAKE("ticks") ",\"timeout\":600,\"async\":true,"
+                                                 "\"idempotency_key\":\"k\"}";
+    struct world w = {0};
+    char id[38], later[38];
+    struct answer a;
+
+    (void)state;
+    begin(&w);
+    /* So that there is a connection that it goes over. */
+    expect(harness_run(&w.a, "{" FAKE("exit") "}"), 200, "\"status\":\"success\"");
+    /* The server has it in its memory alone, and is lost with it. */
+    assert_int_equal(kill(w.nats.servers[0].pid, SIGSTOP), 0);
+    expect(harness_run(&w.a, json), 503, "was not confirmed");
+    assert_int_equal(kill(w.a.pid, SIGSTOP), 0);
+    nats_kill(&w.nats, 0);
+    nats_restart(&w.nats, 0);
+    nats_wait_node(&w.b, NODE_JOINED);
+    begin_json(&w.b, json, id);
+    assert_int_equal(kill(w.a.pid, SIGCONT), 0);
+    nats_wait_node(&w.a, NODE_JOINED);
+    a = harness_run(&w.b, "{" FAKE("exit") "}");
+    assert_int_equal(a.status, 200);
+    take_id(&a, later);
+    nodes_wait(&w.a, path_of(later, ""), 200, "\"status\":\"success\"");
+    expect(get_of(&w.b, id, ""), 200, "\"status\":\"running\"");
+    expect(harness_request(&w.b, "DELETE", path_of(id, ""), "", "", 0), 202, "");
+    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"cancelled\"");
+    nodes_wait(&w.a, path_of(id, ""), 200, "\"status\":\"cancelled\"");
+    nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
+    expect_same(&w, path_of(id, ""));
+    expect_same(&w, EXECUTIONS);
+    end(&w);
+}
+
 /* CPU time of a day counts over all nodes. */
 static void cpu_time_counts_over_all_nodes(void **state)
 {
@@ -384,6 +426,7 @@ int main(void)
         cmocka_unit_test(what_a_lost_node_ran_has_failed),
         cmocka_unit_test(who_comes_back_tells_what_it_lost),
         cmocka_unit_test(without_servers_nothing_is_accepted),
+        cmocka_unit_test(a_key_that_was_not_confirmed_is_another_nodes),
         cmocka_unit_test(cpu_time_counts_over_all_nodes),
         cmocka_unit_test(what_executions_leave_has_a_room_of_its_own),
         cmocka_unit_test(nonsense_changes_nothing),

@@ -100,7 +100,7 @@ static void records_become_rows_once(void **state)
     for (int i = 0; i < 2; i++)
         assert_int_equal(make(registry, &r, 1), 0);
     assert_int_equal(used(registry), 3);
-    assert_int_equal(stored(registry), 10 + r.result_bytes);
+    assert_int_equal(stored(registry), 10 + r.result_bytes + strlen("\n"));
     /* One that ended stays as it is. */
     r = other_ended(ID_A, "failed");
     assert_int_equal(make(registry, &r, 1), 0);
@@ -193,12 +193,18 @@ static void own_rows_are_told(void **state)
     assert_int_equal(registry_record_told(registry, ID_A, NULL), 0);
     assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
     record = other_ended(ID_A, "failed");
+    (void)strcpy(record.skill_name, "t");
     assert_int_equal(registry_record_adopt(registry, &record, NULL), 0);
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL), 0);
     assert_string_equal(row.status, "failed");
     assert_string_equal(row.node, "");
+    /* It may be another's, of another request under its key. */
+    assert_string_equal(row.skill_name, "t");
+    assert_int_equal(row.accepted_ns, record.accepted_ns);
     registry_execution_finish(&row);
-    assert_int_equal(used(registry), 4);
+    /* It counts as it does at the others. */
+    assert_int_equal(used(registry), record.cpu_ms);
+    assert_int_equal(stored(registry), 10 + record.result_bytes + strlen("\n"));
     registry_close(registry);
 }
 

@@ -195,7 +195,8 @@ struct record_copy {
 void record_copy_finish(struct record_copy *copy);
 /*
  * Writes how an execution ended. 0; -EEXIST where the servers have another end of it, with
- * that; -EAGAIN as above, also where it is not known whether it was taken.
+ * that; -EBUSY where another process accepted its id at another moment, and has not ended it;
+ * -EAGAIN as above, also where it is not known whether it was taken.
  */
 int cluster_record_end(struct cluster *cluster, const struct record *record,
                        struct record_copy *ret_theirs, struct err *err);

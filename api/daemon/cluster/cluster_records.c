@@ -188,15 +188,17 @@ int cluster_record_accept(struct cluster *c, const struct record *record, struct
         return 0;
     if (fault != CLUSTER_CONFLICT && !cluster_fault_passes(fault))
         return cluster_result(fault, &why, err);
-    r = update(c, record->id, next_accepted, record, &there, err);
+    why = (struct err){0};
+    r = update(c, record->id, next_accepted, record, &there, &why);
     record_copy_finish(&there);
     if (r == -EALREADY)
         return 0;
-    return r == -EAGAIN ? err_set(err, ETIMEDOUT,
-                                  "execution %s was not confirmed by the servers of the "
-                                  "cluster, and does not run",
-                                  record->id)
-                        : r;
+    if (r == -EAGAIN)
+        return err_set(err, ETIMEDOUT,
+                       "execution %s was not confirmed by the servers of the cluster, and does "
+                       "not run",
+                       record->id);
+    return r < 0 && why.message[0] ? err_set(err, -r, "%s", why.message) : r;
 }
 
 static int next_ended(const void *ctx, const struct record *there, struct record *ret)
@@ -208,6 +210,9 @@ static int next_ended(const void *ctx, const struct record *there, struct record
                        strcmp(there->status, record->status) == 0 && is_of_same(there, record)
                    ? -EALREADY
                    : -EEXIST;
+    /* What was not confirmed here another node began under its key, and will end. */
+    if (there->id[0] && there->accepted_ns != record->accepted_ns)
+        return -EBUSY;
     *ret = *record;
     ret->is_cancelled = there->is_cancelled;
     /* The process that had it is told of, also where another one ends it. */
@@ -226,6 +231,8 @@ int cluster_record_end(struct cluster *c, const struct record *record,
     if (r == -EEXIST)
         return r;
     record_copy_finish(ret_theirs);
+    if (r == -EBUSY)
+        return err_set(err, EBUSY, "another node runs what it began under the same key");
     return r == -EALREADY ? 0 : r;
 }
 

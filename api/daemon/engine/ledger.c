@@ -243,7 +243,7 @@ int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result)
     if (r < 0)
         return r == -ENOENT ? 0 : r;
     r = tell(ledger, &record, ret_result, &err);
-    if (r < 0 && r != -EEXIST)
+    if (r < 0 && r != -EEXIST && r != -EBUSY)
         log_warn("ledger", "execution=%s is=\"not told yet\" reason=\"%s\"", id, err.message);
     return r;
 }

@@ -16,7 +16,9 @@ enum statement {
     NOTE_END,
     END_OTHER,
     ADOPT,
+    ADOPT_BEGIN,
     CHARGE,
+    UNCHARGE,
     GET,
     UNTOLD,
     COUNT_UNTOLD,
@@ -36,7 +38,7 @@ enum statement {
 #define ENDING                                                                                 \
     " SET status = ?2, result = ?3 || char(10), finished_ns = ?4, artifact_digest = "          \
     "NULLIF(?5, ''),"                                                                          \
-    " artifact_bytes = ?6, result_bytes = ?7"
+    " artifact_bytes = ?6, result_bytes = ?7 + (?3 IS NOT NULL)"
 #define ACCEPTED                                                                               \
     "e.id, e.tenant_id, e.skill_name, e.skill_version, e.skill_digest,"                        \
     " COALESCE(e.idempotency_key, ''), COALESCE(e.request_digest, ''), e.accepted_ns"
@@ -54,8 +56,17 @@ static const char *const text[N_STATEMENTS] = {
                   " AND finished_ns IS NULL"
                   " AND EXISTS(SELECT 1 FROM records WHERE id = ?1 AND node <> '')",
     [ADOPT] = "UPDATE executions" ENDING " WHERE id = ?1",
+    /* Under its key another node may have begun another request. */
+    [ADOPT_BEGIN] = "UPDATE executions SET skill_name = ?2, skill_version = ?3,"
+                    " skill_digest = ?4, accepted_ns = ?5, idempotency_key = NULLIF(?6, ''),"
+                    " request_digest = NULLIF(?7, '') WHERE id = ?1 AND tenant_id = ?8",
     [CHARGE] = "INSERT INTO usage(tenant_id, day, cpu_ms) VALUES(?1, ?2, ?3)"
                " ON CONFLICT(tenant_id, day) DO UPDATE SET cpu_ms = cpu_ms + ?3",
+    /* What an own end was counted with, on the day that it has. */
+    [UNCHARGE] = "UPDATE usage SET cpu_ms = MAX(0, usage.cpu_ms - r.cpu_ms)"
+                 " FROM executions e JOIN records r ON r.id = e.id"
+                 " WHERE e.id = ?1 AND usage.tenant_id = e.tenant_id"
+                 " AND usage.day = e.finished_ns / 86400000000000",
     [GET] = "SELECT " ACCEPTED ","
             " e.status, e.finished_ns, r.cpu_ms, COALESCE(e.artifact_digest, ''),"
             " e.artifact_bytes, e.result_bytes, e.result"
@@ -231,20 +242,6 @@ static int note_end(struct registry *registry, const struct record *record, stru
                          "store a result", err);
 }
 
-int registry_record_adopt(struct registry *registry, const struct record *record,
-                          struct err *err)
-{
-    int r = registry_transaction_begin(registry, err);
-
-    if (r < 0)
-        return r;
-    r = end_step(registry, ADOPT, record, err);
-    /* Its row may have gone meanwhile. */
-    if (r < 0)
-        return registry_transaction_end(registry, r == -ENOENT ? 0 : r, err);
-    return registry_transaction_end(registry, note_end(registry, record, err), err);
-}
-
 /* A row that there was none of yet. */
 static int begin_other(struct registry *registry, const struct record *record, struct err *err)
 {
@@ -269,6 +266,34 @@ static int charge(struct registry *registry, const struct record *record, struct
                         registry_number(registry_usage_day(record->finished_ns)),
                         registry_number(record->cpu_ms)),
         "store usage", err);
+}
+
+/* It is counted as the others count it. */
+static int adopt(struct registry *registry, const struct record *record, struct err *err)
+{
+    int r = registry_step(registry, REGISTRY_RECORDS, UNCHARGE,
+                          REGISTRY_VALUES(registry_text(record->id)), "store usage", err);
+
+    if (r < 0)
+        return r;
+    r = end_step(registry, ADOPT, record, err);
+    /* Its row may have gone meanwhile. */
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    r = registry_step(registry, REGISTRY_RECORDS, ADOPT_BEGIN,
+                      ACCEPTANCE(record, record->tenant), "store an execution", err);
+    if (r < 0)
+        return r;
+    r = note_end(registry, record, err);
+    return r < 0 ? r : charge(registry, record, err);
+}
+
+int registry_record_adopt(struct registry *registry, const struct record *record,
+                          struct err *err)
+{
+    int r = registry_transaction_begin(registry, err);
+
+    return r < 0 ? r : registry_transaction_end(registry, adopt(registry, record, err), err);
 }
 
 static int end_other(struct registry *registry, const struct record *record, struct err *err)

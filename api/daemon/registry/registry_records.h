@@ -28,7 +28,7 @@ int registry_record_untold(struct registry *registry, const char *after,
 int registry_records_untold(struct registry *registry, uint64_t *ret, struct err *err);
 /* It is told. 0 or -EIO. */
 int registry_record_told(struct registry *registry, const char *id, struct err *err);
-/* What others say of an own row's end takes the place of what it says. 0 or -EIO. */
+/* What others say of an own row and its end takes the place of what it says. 0 or -EIO. */
 int registry_record_adopt(struct registry *registry, const struct record *record,
                           struct err *err);
 

@@ -225,8 +225,8 @@ int cluster_call(struct cluster *cluster, const char *image, const char *data, s
 /* Until this node has the changes up to a revision that another one saw. */
 void cluster_await_seen(struct cluster *cluster, uint64_t seen);
 
-/* Waits until rows may have changed, or for a moment. False where the daemon stops. */
-bool cluster_records_wait(struct cluster *cluster, uint64_t deadline_ns);
+/* Whether cluster_stop was called. */
+bool cluster_is_stopping(struct cluster *cluster);
 
 /* Whether what is known of keys is new enough to go by. NULL is fine, and yes. */
 bool cluster_takes_keys(struct cluster *cluster);

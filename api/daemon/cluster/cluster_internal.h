@@ -96,7 +96,6 @@ extern const char *const cluster_fault_names[CLUSTER_FAULTS];
 void cluster_explain(enum cluster_fault fault, const struct err *err,
                      char ret[ERR_MESSAGE_MAX]);
 
-bool cluster_is_stopping(struct cluster *c);
 /* Waits until it is time to try again, somebody hurries, or the node is stopped. */
 void cluster_wait(struct cluster *c, struct cluster_pause *pause);
 /* What may pass by itself, as while the servers elect another leader. */

@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/cond.h"
 #include "base/lock.h"
 
 #include <errno.h>
@@ -282,13 +281,4 @@ int cluster_process_is_gone(struct cluster *c, const char *node, const char *ins
     free(found);
     c->driver->release(&entry);
     return fault == CLUSTER_NO_ENTRY ? 0 : cluster_result(fault, &why, err);
-}
-
-bool cluster_records_wait(struct cluster *c, uint64_t deadline_ns)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-
-    if (!c->is_stopping)
-        (void)cond_wait_until(&c->wake, &c->lock, deadline_ns);
-    return !c->is_stopping;
 }

@@ -2,6 +2,7 @@
 #include "api/daemon/engine/ledger.h"
 
 #include "api/daemon/engine/engine.h"
+#include "api/daemon/engine/ledger_waits.h"
 #include "api/daemon/engine/lost.h"
 #include "api/daemon/registry/registry_records.h"
 #include "api/skill/sha256.h"
@@ -23,6 +24,7 @@
 struct ledger {
     struct ledger_env env;
     struct engine *engine; /* from ledger_start on */
+    struct ledger_waits waits;
 };
 
 int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err *err)
@@ -32,12 +34,15 @@ int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err 
     if (!ledger)
         return err_no_memory(err);
     ledger->env = *env;
+    ledger_waits_init(&ledger->waits);
     *ret = ledger;
     return 0;
 }
 
 void ledger_destroy(struct ledger *ledger)
 {
+    if (ledger)
+        ledger_waits_finish(&ledger->waits);
     free(ledger);
 }
 
@@ -72,18 +77,69 @@ static int accept_lost(struct ledger *ledger, const char *tenant,
     return -EAGAIN;
 }
 
-int ledger_await(struct ledger *ledger, const char *tenant, const char *id, struct err *err)
+/* Until something was said of it, or a moment passed. False where the daemon stops. */
+static bool wait_told(struct ledger *ledger, struct ledger_waiter *waiter, uint64_t deadline_ns)
 {
-    const uint64_t deadline_ns = clock_monotonic_ns() + FOLLOW_NS;
+    uint64_t now_ns;
 
-    while (clock_monotonic_ns() < deadline_ns) {
-        _cleanup_registry_execution_ struct registry_execution row = {0};
+    while ((now_ns = clock_monotonic_ns()) < deadline_ns) {
+        uint64_t until_ns = now_ns + SLICE_NS < deadline_ns ? now_ns + SLICE_NS : deadline_ns;
 
-        if (registry_execution_get(ledger->env.registry, tenant, id, &row, NULL) == 0)
-            return 0;
-        if (!cluster_records_wait(ledger->env.cluster, clock_monotonic_ns() + SLICE_NS))
+        if (cluster_is_stopping(ledger->env.cluster))
+            return false;
+        if (ledger_waiter_wait(&ledger->waits, waiter, until_ns))
             break;
     }
+    return true;
+}
+
+/* Whether a look-up gave what is waited for: the row, or its end. */
+static bool is_enough(int r, const struct registry_execution *row, bool ended)
+{
+    if (r < 0)
+        return ended || r != -ENOENT;
+    return !ended || row->finished_ns > 0;
+}
+
+static int wait_as(struct ledger *ledger, struct ledger_waiter *waiter, const char *tenant,
+                   bool ended, uint64_t deadline_ns, struct registry_execution *ret_row,
+                   struct err *err)
+{
+    for (;;) {
+        bool is_late = clock_monotonic_ns() >= deadline_ns;
+        int r = registry_execution_get(ledger->env.registry, tenant, waiter->id, ret_row, err);
+
+        if (is_late || is_enough(r, ret_row, ended))
+            return r;
+        *err = (struct err){0};
+        registry_execution_finish(ret_row);
+        if (!wait_told(ledger, waiter, deadline_ns))
+            return err_set(err, ESHUTDOWN, "the daemon is stopping");
+    }
+}
+
+/* The row, once it is there, or has ended; or as it is when a moment has passed. */
+static int wait_for(struct ledger *ledger, const char *tenant, const char *id, bool ended,
+                    uint64_t deadline_ns, struct registry_execution *ret_row, struct err *err)
+{
+    struct ledger_waiter waiter;
+    int r;
+
+    *ret_row = (struct registry_execution){0};
+    ledger_waiter_begin(&ledger->waits, id, &waiter);
+    r = wait_as(ledger, &waiter, tenant, ended, deadline_ns, ret_row, err);
+    ledger_waiter_end(&ledger->waits, &waiter);
+    return r;
+}
+
+int ledger_await(struct ledger *ledger, const char *tenant, const char *id, struct err *err)
+{
+    _cleanup_registry_execution_ struct registry_execution row = {0};
+    struct err ignored = {0};
+
+    if (wait_for(ledger, tenant, id, false, clock_monotonic_ns() + FOLLOW_NS, &row, &ignored) ==
+        0)
+        return 0;
     return err_set(err, EAGAIN,
                    "another node accepted this request; what it accepted does not arrive here");
 }
@@ -250,10 +306,13 @@ static int record_at(const void *ctx, size_t at, struct record *ret)
 static int apply(void *ctx, const struct staged *records, const struct change_place *place,
                  unsigned *ret_conflicts, struct err *err)
 {
-    const struct ledger *ledger = ctx;
+    struct ledger *ledger = ctx;
+    int r = registry_records_make(ledger->env.registry, records->n, record_at, records, place,
+                                  ret_conflicts, err);
 
-    return registry_records_make(ledger->env.registry, records->n, record_at, records, place,
-                                 ret_conflicts, err);
+    for (size_t i = 0; r == 0 && i < records->n; i++)
+        ledger_waits_tell(&ledger->waits, records->list[i].key);
+    return r;
 }
 
 static void stop(void *ctx, const struct record *record)
@@ -324,20 +383,9 @@ int ledger_read_result(struct objects *objects, struct registry_execution *row, 
 int ledger_wait(struct ledger *ledger, const char *tenant, const char *id, uint64_t deadline_ns,
                 struct registry_execution *ret_row, struct err *err)
 {
-    for (;;) {
-        uint64_t now_ns = clock_monotonic_ns();
-        int r = registry_execution_get(ledger->env.registry, tenant, id, ret_row, err);
+    int r = wait_for(ledger, tenant, id, true, deadline_ns, ret_row, err);
 
-        if (r < 0)
-            return r;
-        if (ret_row->finished_ns > 0)
-            return ledger_read_result(ledger->env.objects, ret_row, err);
-        if (now_ns >= deadline_ns)
-            return 0;
-        registry_execution_finish(ret_row);
-        if (!cluster_records_wait(ledger->env.cluster, now_ns + SLICE_NS < deadline_ns
-                                                           ? now_ns + SLICE_NS
-                                                           : deadline_ns))
-            return err_set(err, ESHUTDOWN, "the daemon is stopping");
-    }
+    return r < 0 || ret_row->finished_ns == 0
+               ? r
+               : ledger_read_result(ledger->env.objects, ret_row, err);
 }

@@ -159,8 +159,7 @@ static unsigned sweep(struct node *n, uint64_t min_age_ns)
     unsigned removed = 99;
     struct err err = {0};
 
-    if (cluster_objects_sweep(n->cluster, CLUSTER_OF_SKILLS, min_age_ns, is_named, n, &removed,
-                              &err) < 0)
+    if (cluster_objects_sweep(n->cluster, min_age_ns, is_named, n, &removed, &err) < 0)
         fail_msg("%s", err.message);
     return removed;
 }

@@ -14,6 +14,7 @@ if(TARGET apidaemon)
         http
         input_files
         json
+        ledger_waits
         manager
         metrics
         migration

@@ -106,6 +106,7 @@ static void what_is_none_is_refused(void **state)
         BASE ",\"status\":\"failed\"" ENDED ",\"result_digest\":\"x\",\"result_bytes\":1}",
         BASE ",\"status\":\"failed\",\"finished_ns\":0,\"cpu_ms\":3,\"artifact_digest\":\"\","
              "\"artifact_bytes\":0,\"result_digest\":\"\",\"result\":{}}",
+        BASE ",\"status\":\"failed\"" ENDED ",\"result_digest\":\"\",\"result\":{\n}}",
         BASE ",\"status\":\"failed\"}",
         "{\"schema\":1}",
         "[]",

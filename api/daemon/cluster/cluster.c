@@ -28,6 +28,7 @@ static void destroy(struct cluster *c)
     (void)pthread_mutex_destroy(&c->lock);
     (void)pthread_cond_destroy(&c->wake);
     (void)pthread_cond_destroy(&c->room);
+    (void)pthread_cond_destroy(&c->links.given);
     free(c);
 }
 CLEANUP_WITH(struct cluster *, destroy)
@@ -117,6 +118,7 @@ int cluster_create(const struct cluster_config *config, struct cluster **ret, st
     (void)pthread_mutex_init(&c->follow.writer, NULL);
     cond_init(&c->wake);
     cond_init(&c->room);
+    cond_init(&c->links.given);
     c->replicas = config->replicas;
     c->objects_bytes = config->objects_bytes;
     c->artifacts_bytes = config->artifacts_bytes;
@@ -146,6 +148,8 @@ void cluster_stop(struct cluster *c)
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
     c->is_stopping = true;
     (void)pthread_cond_broadcast(&c->wake);
+    (void)pthread_cond_broadcast(&c->room);
+    (void)pthread_cond_broadcast(&c->links.given);
 }
 
 void cluster_destroy(struct cluster *c)

@@ -148,8 +148,8 @@ typedef int cluster_named_fn(void *ctx, const char *digest, bool *ret_named, str
  * nodes are here long before. *ret_n: how many. 0; -EAGAIN as of cluster_change, where it
  * stops.
  */
-int cluster_objects_sweep(struct cluster *cluster, enum cluster_kept kept, uint64_t min_age_ns,
-                          cluster_named_fn *named, void *ctx, unsigned *ret_n, struct err *err);
+int cluster_objects_sweep(struct cluster *cluster, uint64_t min_age_ns, cluster_named_fn *named,
+                          void *ctx, unsigned *ret_n, struct err *err);
 /*
  * Removes the skills of tenants that are no more from the bucket of changes, where an eighth of
  * it is taken. *ret_n: how many. As above.
@@ -205,7 +205,10 @@ int cluster_record_end(struct cluster *cluster, const struct record *record,
  * ended; -EAGAIN.
  */
 int cluster_record_cancel(struct cluster *cluster, const char *id, struct err *err);
-/* Whether a process has no entry among the nodes any more. 0 or -EAGAIN. */
+/*
+ * Whether a process has no entry among the nodes any more. 0; -EAGAIN, also where this node has
+ * not been joined for as long as others may take to come back with it.
+ */
 int cluster_process_is_gone(struct cluster *cluster, const char *node, const char *instance,
                             bool *ret, struct err *err);
 /* What this node does for others. Both are called by several threads. */
@@ -229,12 +232,12 @@ void cluster_serve_end(struct cluster *cluster);
  */
 int cluster_call(struct cluster *cluster, const char *image, const char *data, size_t len,
                  struct buf *ret_answer, struct err *err);
-/* Until this node has the changes up to a revision that another one says it saw, for a moment.
+/* Whether this node has the changes up to a revision that who calls says it saw, in a moment.
  */
-void cluster_await_seen(struct cluster *cluster, uint64_t seen);
+bool cluster_has_seen(struct cluster *cluster, uint64_t seen);
 
-/* Waits until rows may have changed, or for a moment. False where the daemon stops. */
-bool cluster_records_wait(struct cluster *cluster, uint64_t deadline_ns);
+/* Whether cluster_stop was called. */
+bool cluster_is_stopping(struct cluster *cluster);
 
 /* Whether what is known of keys is new enough to go by. NULL is fine, and yes. */
 bool cluster_takes_keys(struct cluster *cluster);

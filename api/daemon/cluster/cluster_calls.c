@@ -75,14 +75,17 @@ static enum cluster_fault call_one(struct cluster *c, uint64_t group, const char
     struct cluster_entry answer = {0};
     char subject[SUBJECT_SIZE];
     struct cluster_link *link;
-    enum cluster_fault fault;
-    bool is_used;
+    enum cluster_fault fault = CLUSTER_UNREACHABLE;
+    bool is_used = true;
 
-    if (cluster_link_take(c, &link, &is_used, err) < 0)
-        return CLUSTER_UNREACHABLE;
     name_subject(group, subject);
-    fault = c->driver->call(link, subject, data, len, &answer, err);
-    cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_NO_ENTRY);
+    /* One that was open may have died. */
+    while (fault == CLUSTER_UNREACHABLE && is_used) {
+        if (cluster_link_take(c, &link, &is_used, err) < 0)
+            return CLUSTER_UNREACHABLE;
+        fault = c->driver->call(link, subject, data, len, &answer, err);
+        cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_NO_ENTRY);
+    }
     if (fault == CLUSTER_OK)
         (void)buf_append(ret_answer, answer.data, answer.len);
     c->driver->release(&answer);
@@ -117,30 +120,41 @@ static void count_serving(struct cluster *c, int n)
     c->n_serving += n;
 }
 
+/* Answers one that comes within a time, if one does. */
+static enum cluster_fault serve_one(struct cluster *c, struct cluster_link *link,
+                                    unsigned wait_ms, bool *ret_some, struct err *err)
+{
+    const struct cluster_service *service = &c->service;
+    _cleanup_buf_ struct buf answer = buf_init(4096);
+    struct cluster_entry call = {0};
+    enum cluster_fault fault = c->driver->next_call(link, wait_ms, ret_some, &call, err);
+
+    if (!*ret_some)
+        return fault;
+    service->take(service->ctx, call.data, call.len, &answer);
+    fault = c->driver->answer(link, &call, buf_cstr(&answer), answer.len, err);
+    c->driver->release(&call);
+    return fault;
+}
+
 /* Takes part in its group over a connection while there is room. */
 static enum cluster_fault serve_while_good(struct cluster *c, struct cluster_link *link,
                                            struct err *err)
 {
     const struct cluster_service *service = &c->service;
-    enum cluster_fault fault = CLUSTER_OK;
     char subject[SUBJECT_SIZE];
+    enum cluster_fault fault;
+    bool some = true;
 
     name_subject(hash_of_images(&c->self), subject);
     fault = c->driver->serve(link, subject, "nodes", err);
     count_serving(c, 1);
-    while (fault == CLUSTER_OK && !cluster_is_stopping(c) && service->has_room(service->ctx)) {
-        _cleanup_buf_ struct buf answer = buf_init(4096);
-        struct cluster_entry call = {0};
-        bool some = false;
-
-        fault = c->driver->next_call(link, CLUSTER_SLICE_MS, &some, &call, err);
-        if (!some)
-            continue;
-        service->take(service->ctx, call.data, call.len, &answer);
-        fault = c->driver->answer(link, &call, buf_cstr(&answer), answer.len, err);
-        c->driver->release(&call);
-    }
+    while (fault == CLUSTER_OK && !cluster_is_stopping(c) && service->has_room(service->ctx))
+        fault = serve_one(c, link, CLUSTER_SLICE_MS, &some, err);
     count_serving(c, -1);
+    /* Who asked meanwhile hears at once that there is no room. */
+    for (some = true; fault == CLUSTER_OK && some;)
+        fault = serve_one(c, link, 1, &some, err);
     return fault == CLUSTER_OK ? c->driver->serve(link, NULL, NULL, err) : fault;
 }
 

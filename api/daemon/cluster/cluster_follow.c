@@ -165,12 +165,24 @@ int cluster_follow(struct cluster *c, const struct cluster_replica *replica,
 }
 
 /* One who says more than there is keeps nobody from going on for long. */
-void cluster_await_seen(struct cluster *c, uint64_t seen)
+bool cluster_await_seen(struct cluster *c, uint64_t *distrust_ns, uint64_t seen)
 {
-    uint64_t until_ns = __atomic_load_n(&c->distrust_ns, __ATOMIC_RELAXED);
+    bool is_here;
 
-    if (clock_monotonic_ns() >= until_ns && !tail_wait(&c->follow.tail, seen))
-        __atomic_store_n(&c->distrust_ns, clock_monotonic_ns() + DISTRUST_NS, __ATOMIC_RELAXED);
+    if (clock_monotonic_ns() < __atomic_load_n(distrust_ns, __ATOMIC_RELAXED)) {
+        _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+        return c->follow.tail.revision >= seen;
+    }
+    is_here = tail_wait(&c->follow.tail, seen);
+    if (!is_here)
+        __atomic_store_n(distrust_ns, clock_monotonic_ns() + DISTRUST_NS, __ATOMIC_RELAXED);
+    return is_here;
+}
+
+bool cluster_has_seen(struct cluster *c, uint64_t seen)
+{
+    return cluster_await_seen(c, &c->calls_distrust_ns, seen);
 }
 
 bool cluster_keys_good(const struct cluster_follow *f)

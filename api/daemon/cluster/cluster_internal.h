@@ -23,10 +23,13 @@ struct cluster_follow {
 };
 
 /* Connections that are open and that nobody uses. */
-#define CLUSTER_LINKS 8u
+#define CLUSTER_LINKS      8u
+#define CLUSTER_LINKS_OPEN 32u /* at once, those in use */
 struct cluster_links {
     struct cluster_link *idle[CLUSTER_LINKS];
     size_t n;
+    unsigned open; /* that are in use, or are being opened */
+    pthread_cond_t given;
 };
 
 /* Between tries: longer each time. Zeroed at the beginning and after a success. */
@@ -64,6 +67,7 @@ struct cluster {
     char message[ERR_MESSAGE_MAX];
     uint64_t confirmed_ns; /* monotonic, when our entry was last seen to come back, or 0;
                             * the thread, which alone writes it, reads it without */
+    uint64_t joined_ns;    /* monotonic, since when it came back without a gap */
     uint64_t since_ns;     /* realtime of the last change of state or fault */
     char server[FLEET_SERVER_SIZE]; /* that there is a connection to, as it may be shown; or ""
                                      */
@@ -74,7 +78,8 @@ struct cluster {
     struct cluster_follow follow;
     struct cluster_ledger ledger; /* where executions are noted; apply NULL: nowhere */
     struct cluster_tail records;
-    uint64_t distrust_ns; /* until then nobody waits for what others say they saw; atomic */
+    /* Until then nobody waits for what others say they saw, in records and in calls; atomic. */
+    uint64_t records_distrust_ns, calls_distrust_ns;
     struct cluster_links links;
     struct cluster_service service;
     pthread_t servers_of_calls[CLUSTER_CALL_THREADS];
@@ -97,7 +102,6 @@ extern const char *const cluster_fault_names[CLUSTER_FAULTS];
 void cluster_explain(enum cluster_fault fault, const struct err *err,
                      char ret[ERR_MESSAGE_MAX]);
 
-bool cluster_is_stopping(struct cluster *c);
 /* Waits until it is time to try again, somebody hurries, or the node is stopped. */
 void cluster_wait(struct cluster *c, struct cluster_pause *pause);
 /* What may pass by itself, as while the servers elect another leader. */
@@ -130,6 +134,11 @@ void cluster_remove_chunks(struct cluster *c, struct cluster_link *link, enum cl
                            const char *chunks_under);
 /* Puts all objects that rows of this node name, and that are here, to where they are not. */
 int cluster_seed_objects(struct cluster *c, struct cluster_link *link, struct err *err);
+/*
+ * Waits until this node has the changes up to a revision that another one says it saw, for a
+ * moment, and not for who said too much. False where it has not.
+ */
+bool cluster_await_seen(struct cluster *c, uint64_t *distrust_ns, uint64_t seen);
 /* 0, or -EAGAIN where this node is not joined. */
 int cluster_check_joined(struct cluster *c, struct err *err);
 /* Puts all rows of this node into a bucket that is not whole, and says then that it is. */

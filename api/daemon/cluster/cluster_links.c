@@ -2,31 +2,65 @@
 /* Connections for what is done so often that one of its own each time would cost too much. */
 #include "api/daemon/cluster/cluster_internal.h"
 
+#include "base/clock.h"
+#include "base/cond.h"
 #include "base/lock.h"
+
+#include <errno.h>
+
+#define WAIT_NS (5 * NS_PER_SECOND)
+
+/* A place for one more, once somebody gave one back; for a moment. Under the lock. */
+static int take_place(struct cluster *c, struct err *err)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + WAIT_NS;
+
+    while (c->links.n == 0 && c->links.open == CLUSTER_LINKS_OPEN && !c->is_stopping) {
+        if (!cond_wait_until(&c->links.given, &c->lock, deadline_ns))
+            return err_set(err, EAGAIN,
+                           "the servers of the cluster are asked too much at once");
+    }
+    c->links.open++;
+    return 0;
+}
 
 int cluster_link_take(struct cluster *c, struct cluster_link **ret, bool *ret_used,
                       struct err *err)
 {
     size_t server;
+    int r;
 
     (void)pthread_mutex_lock(&c->lock);
-    *ret_used = c->links.n > 0;
+    r = take_place(c, err);
+    *ret_used = r == 0 && c->links.n > 0;
     if (*ret_used)
         *ret = c->links.idle[--c->links.n];
     server = c->follow.tail.server;
     (void)pthread_mutex_unlock(&c->lock);
-    return *ret_used ? 0 : cluster_connect(c, server, ret, err);
+    if (r < 0 || *ret_used)
+        return r;
+    r = cluster_connect(c, server, ret, err);
+    if (r < 0)
+        cluster_link_give(c, NULL, false);
+    return r;
 }
 
 void cluster_link_give(struct cluster *c, struct cluster_link *link, bool is_good)
 {
-    bool is_kept;
+    struct cluster_link *dead[CLUSTER_LINKS + 1] = {link};
+    size_t n = 1;
 
     (void)pthread_mutex_lock(&c->lock);
-    is_kept = is_good && !c->is_stopping && c->links.n < CLUSTER_LINKS;
-    if (is_kept)
+    c->links.open--;
+    if (is_good && !c->is_stopping && c->links.n < CLUSTER_LINKS) {
         c->links.idle[c->links.n++] = link;
+        n = 0;
+    }
+    /* The others are to the same server. */
+    while (!is_good && c->links.n > 0)
+        dead[n++] = c->links.idle[--c->links.n];
+    (void)pthread_cond_signal(&c->links.given);
     (void)pthread_mutex_unlock(&c->lock);
-    if (!is_kept)
-        c->driver->close(link);
+    while (n > 0)
+        c->driver->close(dead[--n]);
 }

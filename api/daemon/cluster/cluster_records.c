@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/cond.h"
 #include "base/lock.h"
 
 #include <errno.h>
@@ -207,7 +206,8 @@ static int next_ended(const void *ctx, const struct record *there, struct record
 
     if (there->status[0])
         return there->finished_ns == record->finished_ns &&
-                       strcmp(there->status, record->status) == 0 && is_of_same(there, record)
+                       strcmp(there->status, record->status) == 0 &&
+                       there->accepted_ns == record->accepted_ns
                    ? -EALREADY
                    : -EEXIST;
     /* What was not confirmed here another node began under its key, and will end. */
@@ -257,6 +257,20 @@ int cluster_record_cancel(struct cluster *c, const char *id, struct err *err)
     return r == -EALREADY ? 0 : r;
 }
 
+/* After an outage of the servers all entries are gone, and nodes come back one by one. */
+static int check_joined_long(struct cluster *c, struct err *err)
+{
+    const uint64_t long_ns = (CLUSTER_TTL_MS + 2ull * CLUSTER_BACKOFF_MAX_MS) * NS_PER_MS;
+    int r = cluster_check_joined(c, err);
+
+    if (r < 0)
+        return r;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    return clock_monotonic_ns() - c->joined_ns > long_ns
+               ? 0
+               : err_set(err, EAGAIN, "this node has just come back itself");
+}
+
 int cluster_process_is_gone(struct cluster *c, const char *node, const char *instance,
                             bool *ret, struct err *err)
 {
@@ -267,8 +281,11 @@ int cluster_process_is_gone(struct cluster *c, const char *node, const char *ins
     enum cluster_fault fault;
     enum node_refusal unused;
     bool is_used;
-    int r = cluster_link_take(c, &link, &is_used, err);
+    int r = check_joined_long(c, err);
 
+    if (r < 0)
+        return r;
+    r = cluster_link_take(c, &link, &is_used, err);
     if (r < 0)
         return r;
     fault = c->driver->get(link, CLUSTER_BUCKET, node, &entry, &why);
@@ -282,13 +299,4 @@ int cluster_process_is_gone(struct cluster *c, const char *node, const char *ins
     free(found);
     c->driver->release(&entry);
     return fault == CLUSTER_NO_ENTRY ? 0 : cluster_result(fault, &why, err);
-}
-
-bool cluster_records_wait(struct cluster *c, uint64_t deadline_ns)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-
-    if (!c->is_stopping)
-        (void)cond_wait_until(&c->wake, &c->lock, deadline_ns);
-    return !c->is_stopping;
 }

@@ -2,13 +2,15 @@
 /* What is particular to the bucket of executions: each record is true by itself. */
 #include "api/daemon/cluster/cluster_internal.h"
 
+#include "base/clock.h"
 #include "base/lock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define BATCH 256u
+#define BATCH     256u
+#define FUTURE_NS (3600 * NS_PER_SECOND)
 
 /* It has no entry that says who it is. */
 static enum cluster_fault identify(struct tail_session *s, char ret[CHANGE_MARK_SIZE],
@@ -33,6 +35,14 @@ static bool is_ours(const struct cluster *c, const struct record *record)
            strcmp(record->instance, c->self.instance) == 0;
 }
 
+/* A clock is never so far ahead: what stands there would never grow old. */
+static bool is_of_future(const struct cluster_entry *entry, const struct record *record)
+{
+    const uint64_t latest_ns = entry->stored_ns + FUTURE_NS;
+
+    return record->accepted_ns > latest_ns || record->finished_ns > latest_ns;
+}
+
 static enum cluster_fault check(struct tail_session *s, const struct cluster_entry *entry,
                                 struct err *err)
 {
@@ -41,7 +51,8 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
     struct record record;
 
     if (entry->is_removed ||
-        record_entry_parse(entry->key, entry->data, entry->len, &record, &why) < 0) {
+        record_entry_parse(entry->key, entry->data, entry->len, &record, &why) < 0 ||
+        is_of_future(entry, &record)) {
         tail_refuse(s->tail, entry->key, why, 1);
         return CLUSTER_OK;
     }
@@ -80,7 +91,7 @@ static enum cluster_fault apply(struct tail_session *s, const struct change_plac
     struct cluster *c = s->cluster;
     unsigned conflicts = 0;
 
-    cluster_await_seen(c, seen_by(&s->staged));
+    (void)cluster_await_seen(c, &c->records_distrust_ns, seen_by(&s->staged));
     if (c->ledger.apply(c->ledger.ctx, &s->staged, place, &conflicts, err) < 0)
         return CLUSTER_OTHER;
     if (conflicts > 0)

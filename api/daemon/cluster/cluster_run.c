@@ -176,6 +176,15 @@ static int64_t clock_off_ms(const struct cluster *c, uint64_t stored_ns)
     return stored_ns > c->written_ns ? -(int64_t)((stored_ns - c->written_ns) / NS_PER_MS) : 0;
 }
 
+/* Our entry comes back; since when it does without a gap. */
+static void note_joined(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    if (!cluster_is_confirmed(c) || c->state != CLUSTER_JOINED)
+        c->joined_ns = clock_monotonic_ns();
+}
+
 /* Our own entry came back: now the node is joined, if its clock is right. */
 static void confirm(struct cluster *c, const struct cluster_entry *entry)
 {
@@ -184,6 +193,7 @@ static void confirm(struct cluster *c, const struct cluster_entry *entry)
     const char *said = is_off ? "clock" : "joined";
     char message[128];
 
+    note_joined(c);
     set_confirmed(c, clock_monotonic_ns());
     if (strcmp(c->self.state, said) != 0) {
         (void)snprintf(c->self.state, sizeof(c->self.state), "%s", said);

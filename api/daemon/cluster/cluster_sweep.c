@@ -2,7 +2,7 @@
 /*
  * What nobody needs any more goes from the servers.
  *
- * What no skill and no execution names any more goes from the buckets of objects. Nobody says
+ * What no skill names any more goes from the bucket of objects. Nobody says
  * that a row is about to name one: so it has to be old, and who names one that is there makes
  * it new first, of which the servers tell who would remove it.
  *
@@ -29,7 +29,6 @@ struct sweep {
     struct cluster *cluster;
     struct cluster_link *link;
     judge_fn *judge;
-    enum cluster_kept kept;
     /* Of objects. */
     uint64_t min_age_ns;
     cluster_named_fn *named;
@@ -48,17 +47,17 @@ static enum cluster_fault forget(struct sweep *s, const struct cluster_entry *en
 
     gone.is_deleted = true;
     gone.size = gone.chunks = 0;
-    if (object_meta_write(&gone, cluster_kept_buckets[s->kept], &text) < 0) {
+    if (object_meta_write(&gone, CLUSTER_OBJECTS, &text) < 0) {
         (void)err_no_memory(err);
         return CLUSTER_OTHER;
     }
-    fault = driver->object_put(s->link, cluster_kept_buckets[s->kept], entry->key,
-                               buf_cstr(&text), text.len, entry->revision, NULL, err);
+    fault = driver->object_put(s->link, CLUSTER_OBJECTS, entry->key, buf_cstr(&text), text.len,
+                               entry->revision, NULL, err);
     if (fault != CLUSTER_OK)
         return fault;
     s->n++;
-    log_info("cluster", "removed object=%.12s reason=\"nothing names it\"", meta->digest);
-    cluster_remove_chunks(s->cluster, s->link, s->kept, meta->chunks_under);
+    log_info("cluster", "removed object=%.12s reason=\"no skill names it\"", meta->digest);
+    cluster_remove_chunks(s->cluster, s->link, CLUSTER_OF_SKILLS, meta->chunks_under);
     return CLUSTER_OK;
 }
 
@@ -75,10 +74,10 @@ static int forget_mark(struct sweep *s, const struct cluster_entry *entry,
     struct err why = {0};
 
     object_chunks_key(meta->chunks_under, chunks);
-    fault = driver->objects_purge(s->link, cluster_kept_buckets[s->kept], chunks, 0, &why);
+    fault = driver->objects_purge(s->link, CLUSTER_OBJECTS, chunks, 0, &why);
     if (fault == CLUSTER_OK)
-        fault = driver->objects_purge(s->link, cluster_kept_buckets[s->kept], entry->key,
-                                      entry->revision, &why);
+        fault =
+            driver->objects_purge(s->link, CLUSTER_OBJECTS, entry->key, entry->revision, &why);
     return cluster_result(fault, &why, err);
 }
 
@@ -134,11 +133,10 @@ static int take_all(struct sweep *s, struct err *err)
     return r;
 }
 
-int cluster_objects_sweep(struct cluster *c, enum cluster_kept kept, uint64_t min_age_ns,
-                          cluster_named_fn *named, void *ctx, unsigned *ret_n, struct err *err)
+int cluster_objects_sweep(struct cluster *c, uint64_t min_age_ns, cluster_named_fn *named,
+                          void *ctx, unsigned *ret_n, struct err *err)
 {
     struct sweep s = {.cluster = c,
-                      .kept = kept,
                       .judge = judge_object,
                       .min_age_ns = min_age_ns,
                       .named = named,
@@ -154,8 +152,7 @@ int cluster_objects_sweep(struct cluster *c, enum cluster_kept kept, uint64_t mi
     if (r < 0)
         return r;
     cluster_remove_left(c, s.link);
-    fault = c->driver->objects_watch(s.link, cluster_kept_buckets[kept],
-                                     CLUSTER_OBJECT_META ">", &why);
+    fault = c->driver->objects_watch(s.link, CLUSTER_OBJECTS, CLUSTER_OBJECT_META ">", &why);
     r = fault == CLUSTER_OK ? take_all(&s, err) : cluster_result(fault, &why, err);
     c->driver->close(s.link);
     *ret_n = s.n;

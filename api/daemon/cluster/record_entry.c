@@ -61,6 +61,16 @@ static bool is_status(const char *text)
     return false;
 }
 
+/* As every result is: events are made of it. */
+static bool is_line(struct json_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if ((unsigned char)text.data[i] < 0x20)
+            return false;
+    }
+    return true;
+}
+
 /* The result is here, or is an object. */
 static int take_result(struct json_slice object, struct record *ret)
 {
@@ -68,7 +78,7 @@ static int take_result(struct json_slice object, struct record *ret)
     bool is_here = json_find(object, "result", &result);
 
     if (is_here) {
-        if (!json_is_object(result) || result.len > RECORD_RESULT_MAX)
+        if (!json_is_object(result) || result.len > RECORD_RESULT_MAX || !is_line(result))
             return -EINVAL;
         ret->result = result.data;
         ret->result_bytes = result.len;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/ledger.h"
 
+#include "api/daemon/engine/ends.h"
 #include "api/daemon/engine/engine.h"
+#include "api/daemon/engine/ledger_waits.h"
 #include "api/daemon/engine/lost.h"
 #include "api/daemon/registry/registry_records.h"
 #include "api/skill/sha256.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -21,22 +25,16 @@
 #define SLICE_NS  (100 * NS_PER_MS)
 #define TICK_MAX  64u /* executions that one tick tells, and that it ends for others */
 
-#define ENDS_MAX 64u
-/* An execution of this process that somebody wants to end. */
-struct wanted_end {
-    char tenant[TENANT_ID_SIZE];
-    char id[RECORD_ID_SIZE];
-};
-
 struct ledger {
     struct ledger_env env;
     struct engine *engine; /* from ledger_start on */
+    struct ledger_waits waits;
+    struct ends ends;
     pthread_t thread;
     bool has_thread;
-    pthread_mutex_t lock; /* of the ends */
-    struct wanted_end ends[ENDS_MAX];
-    size_t n_ends;
-    bool is_due;               /* atomic */
+    pthread_mutex_t lock; /* of the two that follow */
+    pthread_cond_t due;
+    bool is_due, is_stopping;
     char told[RECORD_ID_SIZE]; /* the thread's: up to which it told again */
 };
 
@@ -47,7 +45,10 @@ int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err 
     if (!ledger)
         return err_no_memory(err);
     ledger->env = *env;
+    ledger_waits_init(&ledger->waits);
+    ends_init(&ledger->ends);
     (void)pthread_mutex_init(&ledger->lock, NULL);
+    cond_init(&ledger->due);
     *ret = ledger;
     return 0;
 }
@@ -56,6 +57,9 @@ void ledger_destroy(struct ledger *ledger)
 {
     if (!ledger)
         return;
+    ledger_waits_finish(&ledger->waits);
+    ends_finish(&ledger->ends);
+    (void)pthread_cond_destroy(&ledger->due);
     (void)pthread_mutex_destroy(&ledger->lock);
     free(ledger);
 }
@@ -91,18 +95,69 @@ static int accept_lost(struct ledger *ledger, const char *tenant,
     return -EAGAIN;
 }
 
-int ledger_await(struct ledger *ledger, const char *tenant, const char *id, struct err *err)
+/* Until something was said of it, or a moment passed. False where the daemon stops. */
+static bool wait_told(struct ledger *ledger, struct ledger_waiter *waiter, uint64_t deadline_ns)
 {
-    const uint64_t deadline_ns = clock_monotonic_ns() + FOLLOW_NS;
+    uint64_t now_ns;
 
-    while (clock_monotonic_ns() < deadline_ns) {
-        _cleanup_registry_execution_ struct registry_execution row = {0};
+    while ((now_ns = clock_monotonic_ns()) < deadline_ns) {
+        uint64_t until_ns = now_ns + SLICE_NS < deadline_ns ? now_ns + SLICE_NS : deadline_ns;
 
-        if (registry_execution_get(ledger->env.registry, tenant, id, &row, NULL) == 0)
-            return 0;
-        if (!cluster_records_wait(ledger->env.cluster, clock_monotonic_ns() + SLICE_NS))
+        if (cluster_is_stopping(ledger->env.cluster))
+            return false;
+        if (ledger_waiter_wait(&ledger->waits, waiter, until_ns))
             break;
     }
+    return true;
+}
+
+/* Whether a look-up gave what is waited for: the row, or its end. */
+static bool is_enough(int r, const struct registry_execution *row, bool ended)
+{
+    if (r < 0)
+        return ended || r != -ENOENT;
+    return !ended || row->finished_ns > 0;
+}
+
+static int wait_as(struct ledger *ledger, struct ledger_waiter *waiter, const char *tenant,
+                   bool ended, uint64_t deadline_ns, struct registry_execution *ret_row,
+                   struct err *err)
+{
+    for (;;) {
+        bool is_late = clock_monotonic_ns() >= deadline_ns;
+        int r = registry_execution_get(ledger->env.registry, tenant, waiter->id, ret_row, err);
+
+        if (is_late || is_enough(r, ret_row, ended))
+            return r;
+        *err = (struct err){0};
+        registry_execution_finish(ret_row);
+        if (!wait_told(ledger, waiter, deadline_ns))
+            return err_set(err, ESHUTDOWN, "the daemon is stopping");
+    }
+}
+
+/* The row, once it is there, or has ended; or as it is when a moment has passed. */
+static int wait_for(struct ledger *ledger, const char *tenant, const char *id, bool ended,
+                    uint64_t deadline_ns, struct registry_execution *ret_row, struct err *err)
+{
+    struct ledger_waiter waiter;
+    int r;
+
+    *ret_row = (struct registry_execution){0};
+    ledger_waiter_begin(&ledger->waits, id, &waiter);
+    r = wait_as(ledger, &waiter, tenant, ended, deadline_ns, ret_row, err);
+    ledger_waiter_end(&ledger->waits, &waiter);
+    return r;
+}
+
+int ledger_await(struct ledger *ledger, const char *tenant, const char *id, struct err *err)
+{
+    _cleanup_registry_execution_ struct registry_execution row = {0};
+    struct err ignored = {0};
+
+    if (wait_for(ledger, tenant, id, false, clock_monotonic_ns() + FOLLOW_NS, &row, &ignored) ==
+        0)
+        return 0;
     return err_set(err, EAGAIN,
                    "another node accepted this request; what it accepted does not arrive here");
 }
@@ -230,7 +285,7 @@ static int tell(struct ledger *ledger, struct record *record, struct buf *ret_re
     if (r == -EEXIST)
         r = yield(ledger, record, &theirs.record, ret_result, err);
     record_copy_finish(&theirs);
-    return r < 0 ? r : registry_record_told(ledger->env.registry, record->id, err);
+    return r < 0 ? r : registry_record_told(ledger->env.registry, record, err);
 }
 
 int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result)
@@ -277,58 +332,34 @@ static int record_at(const void *ctx, size_t at, struct record *ret)
 static int apply(void *ctx, const struct staged *records, const struct change_place *place,
                  unsigned *ret_conflicts, struct err *err)
 {
-    const struct ledger *ledger = ctx;
-
-    return registry_records_make(ledger->env.registry, records->n, record_at, records, place,
-                                 ret_conflicts, err);
-}
-
-static void end_now(struct ledger *ledger, const struct wanted_end *wanted)
-{
-    bool unused;
-
-    (void)engine_cancel(ledger->engine, wanted->tenant, wanted->id, &unused);
-}
-
-/* To end one that waits takes longer than who follows has; of too many at once it does it. */
-static void stop(void *ctx, const struct record *record)
-{
     struct ledger *ledger = ctx;
-    struct wanted_end wanted;
-    bool is_full;
+    int r = registry_records_make(ledger->env.registry, records->n, record_at, records, place,
+                                  ret_conflicts, err);
 
-    memcpy(wanted.tenant, record->tenant, sizeof(wanted.tenant));
-    memcpy(wanted.id, record->id, sizeof(wanted.id));
-    (void)pthread_mutex_lock(&ledger->lock);
-    is_full = ledger->n_ends == ENDS_MAX;
-    if (!is_full)
-        ledger->ends[ledger->n_ends++] = wanted;
-    (void)pthread_mutex_unlock(&ledger->lock);
-    if (is_full)
-        end_now(ledger, &wanted);
+    for (size_t i = 0; r == 0 && i < records->n; i++)
+        ledger_waits_tell(&ledger->waits, records->list[i].key);
+    return r;
 }
 
-static void end_wanted(struct ledger *ledger)
-{
-    struct wanted_end ends[ENDS_MAX];
-    size_t n;
-
-    (void)pthread_mutex_lock(&ledger->lock);
-    n = ledger->n_ends;
-    memcpy(ends, ledger->ends, n * sizeof(ends[0]));
-    ledger->n_ends = 0;
-    (void)pthread_mutex_unlock(&ledger->lock);
-    for (size_t i = 0; i < n; i++)
-        end_now(ledger, &ends[i]);
-}
-
-/* Whether a worker of this process is about to tell it. */
+/* Whether it waits or runs here, or a worker is about to tell how it ended. */
 static bool is_at_work(struct ledger *ledger, const struct record *record)
 {
     struct execution *e = engine_find(ledger->engine, record->tenant, record->id);
 
     execution_unref(e);
     return e != NULL;
+}
+
+/* How this process ended one comes back too. */
+static void stop(void *ctx, const struct record *record)
+{
+    struct ledger *ledger = ctx;
+
+    if (record->status[0] && !is_at_work(ledger, record))
+        return;
+    if (!ends_add(&ledger->ends, record->tenant, record->id))
+        log_warn("ledger", "execution=%s is=\"not ended\" reason=\"too many are to be ended\"",
+                 record->id);
 }
 
 static void tell_again(struct ledger *ledger, const char *id)
@@ -364,8 +395,21 @@ static void tell_rest(struct ledger *ledger)
 static void tick(void *ctx)
 {
     struct ledger *ledger = ctx;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&ledger->lock);
 
-    __atomic_store_n(&ledger->is_due, true, __ATOMIC_RELAXED);
+    ledger->is_due = true;
+    (void)pthread_cond_broadcast(&ledger->due);
+}
+
+/* False where the daemon stops. */
+static bool wait_due(struct ledger *ledger)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&ledger->lock);
+
+    while (!ledger->is_due && !ledger->is_stopping)
+        (void)pthread_cond_wait(&ledger->due, &ledger->lock);
+    ledger->is_due = false;
+    return !ledger->is_stopping;
 }
 
 /* What may take long keeps nobody from following. */
@@ -373,12 +417,9 @@ static void *look_after(void *arg)
 {
     struct ledger *ledger = arg;
 
-    while (cluster_records_wait(ledger->env.cluster, clock_monotonic_ns() + SLICE_NS)) {
-        end_wanted(ledger);
-        if (!__atomic_exchange_n(&ledger->is_due, false, __ATOMIC_RELAXED))
-            continue;
-        tell_rest(ledger);
+    while (wait_due(ledger)) {
         lost_end_others(ledger->env.registry, ledger->env.cluster, TICK_MAX);
+        tell_rest(ledger);
     }
     return NULL;
 }
@@ -390,20 +431,28 @@ int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err)
     int r;
 
     ledger->engine = engine;
-    r = cluster_follow_records(ledger->env.cluster, &callbacks, err);
+    r = ends_start(&ledger->ends, engine, err);
     if (r < 0)
         return r;
     r = pthread_create(&ledger->thread, NULL, look_after, ledger);
     if (r != 0)
         return err_set_errno(err, r, "cannot start a thread");
     ledger->has_thread = true;
-    return 0;
+    return cluster_follow_records(ledger->env.cluster, &callbacks, err);
 }
 
 void ledger_stop(struct ledger *ledger)
 {
-    if (ledger && ledger->has_thread)
+    if (!ledger)
+        return;
+    ends_stop(&ledger->ends);
+    (void)pthread_mutex_lock(&ledger->lock);
+    ledger->is_stopping = true;
+    (void)pthread_cond_broadcast(&ledger->due);
+    (void)pthread_mutex_unlock(&ledger->lock);
+    if (ledger->has_thread)
         (void)pthread_join(ledger->thread, NULL);
+    ledger->has_thread = false;
 }
 
 int ledger_read_result(struct objects *objects, struct registry_execution *row, struct err *err)
@@ -431,20 +480,9 @@ int ledger_read_result(struct objects *objects, struct registry_execution *row, 
 int ledger_wait(struct ledger *ledger, const char *tenant, const char *id, uint64_t deadline_ns,
                 struct registry_execution *ret_row, struct err *err)
 {
-    for (;;) {
-        uint64_t now_ns = clock_monotonic_ns();
-        int r = registry_execution_get(ledger->env.registry, tenant, id, ret_row, err);
+    int r = wait_for(ledger, tenant, id, true, deadline_ns, ret_row, err);
 
-        if (r < 0)
-            return r;
-        if (ret_row->finished_ns > 0)
-            return ledger_read_result(ledger->env.objects, ret_row, err);
-        if (now_ns >= deadline_ns)
-            return 0;
-        registry_execution_finish(ret_row);
-        if (!cluster_records_wait(ledger->env.cluster, now_ns + SLICE_NS < deadline_ns
-                                                           ? now_ns + SLICE_NS
-                                                           : deadline_ns))
-            return err_set(err, ESHUTDOWN, "the daemon is stopping");
-    }
+    return r < 0 || ret_row->finished_ns == 0
+               ? r
+               : ledger_read_result(ledger->env.objects, ret_row, err);
 }

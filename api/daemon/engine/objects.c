@@ -357,18 +357,18 @@ static struct cluster *begin_sweep(struct objects *o)
     return o->cluster;
 }
 
+/*
+ * What executions left goes with time: a node that is new, or was away, may not know who names
+ * it.
+ */
 static int sweep_servers(struct objects *o, struct cluster *cluster, struct err *err)
 {
     unsigned n = 0;
     int r = cluster_rows_sweep(cluster, &n, err);
 
-    for (int kept = CLUSTER_OF_SKILLS; kept <= CLUSTER_OF_EXECUTIONS; kept++) {
-        if (r < 0)
-            return r;
-        r = cluster_objects_sweep(cluster, (enum cluster_kept)kept, UNNAMED_NS, is_named,
-                                  o->env.registry, &n, err);
-    }
-    return r;
+    return r < 0
+               ? r
+               : cluster_objects_sweep(cluster, UNNAMED_NS, is_named, o->env.registry, &n, err);
 }
 
 int objects_sweep(struct objects *o, struct err *err)

@@ -10,16 +10,32 @@
 #define PENDING_MAX       64
 #define PENDING_BYTES_MAX (32 * 1024 * 1024)
 
+/*
+ * libnats before 3.5.1 uses a subscription that was freed where a message comes for it just
+ * then (nats.c#637): it is freed when the server has answered something that was asked after it
+ * was ended, for then nothing comes for it any more.
+ */
+static enum cluster_fault leave(struct cluster_link *link, struct err *err)
+{
+    natsStatus s = link->calls ? natsSubscription_Unsubscribe(link->calls) : NATS_OK;
+
+    if (s == NATS_OK)
+        s = natsConnection_FlushTimeout(link->connection, NATS_REQUEST_MS);
+    if (s != NATS_OK)
+        return nats_failed(link, s, 0, "cannot stop taking calls", err);
+    natsSubscription_Destroy(link->calls);
+    link->calls = NULL;
+    return CLUSTER_OK;
+}
+
 enum cluster_fault nats_serve(struct cluster_link *link, const char *subject, const char *group,
                               struct err *err)
 {
     natsStatus s = NATS_OK;
 
-    natsSubscription_Destroy(link->calls);
-    link->calls = NULL;
-    if (!subject)
-        return CLUSTER_OK;
     nats_begin_request(link);
+    if (!subject)
+        return leave(link, err);
     s = natsConnection_QueueSubscribeSync(&link->calls, link->connection, subject, group);
     if (s == NATS_OK)
         s = natsSubscription_SetPendingLimits(link->calls, PENDING_MAX, PENDING_BYTES_MAX);

@@ -85,7 +85,8 @@ static const char *const text[N_STATEMENTS] = {
     [UNNAME] = "UPDATE tenants SET name = id WHERE id = ?1",
     [REMOVED] = "SELECT id FROM tenants WHERE is_removed AND id > ?1 ORDER BY id LIMIT 1",
     [BUSY] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
-             " AND finished_ns IS NULL)",
+             " AND finished_ns IS NULL AND NOT EXISTS(SELECT 1 FROM records"
+             " WHERE records.id = executions.id AND node <> ''))",
     [GET_PLACE] = "SELECT bucket, revision, noted_ns FROM replica",
     [PUT_PLACE] = "INSERT OR REPLACE INTO replica(one, bucket, revision, noted_ns)"
                   " VALUES(1, ?1, ?2, ?3)",

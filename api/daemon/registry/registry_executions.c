@@ -51,7 +51,8 @@ static const char *const text[N_STATEMENTS] = {
                " WHERE tenant_id = ?1 AND idempotency_key = ?2",
     [UNFINISHED] = "SELECT " COLUMNS ", result FROM executions"
                    " WHERE finished_ns IS NULL"
-                   " AND id NOT IN (SELECT id FROM records WHERE node <> '') LIMIT 1",
+                   " AND NOT EXISTS(SELECT 1 FROM records"
+                   " WHERE records.id = executions.id AND node <> '') LIMIT 1",
     [LIST] = "SELECT " COLUMNS " FROM executions WHERE" PAGE,
     [LIST_SKILL] = "SELECT " COLUMNS " FROM executions WHERE skill_name = ?5 AND" PAGE,
     [LIST_STATUS] = "SELECT " COLUMNS " FROM executions WHERE status = ?6 AND" PAGE,

@@ -74,7 +74,7 @@ static const char *const text[N_STATEMENTS] = {
             " WHERE e.id = ?1 AND r.node = '' AND e.finished_ns IS NOT NULL",
     [UNTOLD] = "SELECT id FROM records WHERE NOT is_told AND id > ?1 ORDER BY id LIMIT 1",
     [COUNT_UNTOLD] = "SELECT COUNT(*) FROM records WHERE NOT is_told",
-    [TOLD] = "UPDATE records SET is_told = 1 WHERE id = ?1",
+    [TOLD] = "UPDATE records SET is_told = 1, result_digest = NULLIF(?2, '') WHERE id = ?1",
     [GET_PLACE] = "SELECT bucket, revision, noted_ns FROM records_place",
     [PUT_PLACE] = "INSERT OR REPLACE INTO records_place(one, bucket, revision, noted_ns)"
                   " VALUES(1, ?1, ?2, ?3)",
@@ -84,7 +84,9 @@ static const char *const text[N_STATEMENTS] = {
     [PROCESS] = "SELECT DISTINCT r.node, r.instance FROM executions e"
                 " JOIN records r ON r.id = e.id WHERE e.finished_ns IS NULL AND r.node <> ''"
                 " AND (r.node, r.instance) > (?1, ?2) ORDER BY r.node, r.instance LIMIT 1",
-    [UNFINISHED] = "SELECT e.id FROM executions e JOIN records r ON r.id = e.id"
+    /* Of those that have not ended, which are few. */
+    [UNFINISHED] = "SELECT e.id FROM executions e INDEXED BY executions_unfinished"
+                   " CROSS JOIN records r ON r.id = e.id"
                    " WHERE e.finished_ns IS NULL AND r.node = ?1 AND r.instance = ?2"
                    " AND e.id > ?3 ORDER BY e.id LIMIT 1",
     /* Changes a row as it is: a transaction's own rows are read by no other way. */
@@ -212,10 +214,13 @@ int registry_records_untold(struct registry *registry, uint64_t *ret, struct err
                                 "count what is not told", ret, err);
 }
 
-int registry_record_told(struct registry *registry, const char *id, struct err *err)
+int registry_record_told(struct registry *registry, const struct record *record,
+                         struct err *err)
 {
-    return registry_run(registry, REGISTRY_RECORDS, TOLD, REGISTRY_VALUES(registry_text(id)),
-                        "note what is told", err);
+    return registry_run(
+        registry, REGISTRY_RECORDS, TOLD,
+        REGISTRY_VALUES(registry_text(record->id), registry_text(record->result_digest)),
+        "note what is told", err);
 }
 
 /* An end, as the statements of ENDING want it. */

@@ -26,8 +26,9 @@ int registry_record_untold(struct registry *registry, const char *after,
                            char ret[RECORD_ID_SIZE], struct err *err);
 /* How many there are. 0 or -EIO. */
 int registry_records_untold(struct registry *registry, uint64_t *ret, struct err *err);
-/* It is told. 0 or -EIO. */
-int registry_record_told(struct registry *registry, const char *id, struct err *err);
+/* It is told, with the object that its result is there. 0 or -EIO. */
+int registry_record_told(struct registry *registry, const struct record *record,
+                         struct err *err);
 /* What others say of an own row and its end takes the place of what it says. 0 or -EIO. */
 int registry_record_adopt(struct registry *registry, const struct record *record,
                           struct err *err);

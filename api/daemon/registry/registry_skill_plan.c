@@ -35,7 +35,9 @@ static const char *const text[N_STATEMENTS] = {
     [LAST_PLACE] =
         "SELECT COALESCE(MAX(place), 0) FROM skills WHERE tenant_id = ?1 AND name = ?2",
     [IN_USE] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
-               " AND finished_ns IS NULL AND skill_name = ?2 AND skill_digest = ?3)",
+               " AND finished_ns IS NULL AND skill_name = ?2 AND skill_digest = ?3"
+               " AND NOT EXISTS(SELECT 1 FROM records"
+               " WHERE records.id = executions.id AND node <> ''))",
     [NAMED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
               " OR EXISTS(SELECT 1 FROM skills WHERE packages_digest = ?1)",
     [SHARED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"

@@ -101,8 +101,7 @@ void forward_take(void *place, const char *data, size_t len, struct buf *answer)
     ssize_t at = len <= CLUSTER_CALL_MAX ? forward_head_parse(data, len, &call.head) : -EINVAL;
 
     if (at >= 0 && forward_has_room(place)) {
-        cluster_await_seen(d->cluster, call.head.seen);
-        if (may_begin(d, call.head.tenant))
+        if (cluster_has_seen(d->cluster, call.head.seen) && may_begin(d, call.head.tenant))
             (void)http_call(call.place->http, call.head.tenant, data + at, len - (size_t)at,
                             begin, &call);
     }

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/ends.h"
+
+#include "api/daemon/engine/engine.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/lock.h"
+
+#include <stdio.h>
+
+#define PAUSE_NS (50 * NS_PER_MS)
+#define KEPT_NS  (10 * NS_PER_SECOND)
+
+void ends_init(struct ends *ends)
+{
+    (void)pthread_mutex_init(&ends->lock, NULL);
+    cond_init(&ends->changed);
+}
+
+void ends_finish(struct ends *ends)
+{
+    (void)pthread_cond_destroy(&ends->changed);
+    (void)pthread_mutex_destroy(&ends->lock);
+}
+
+bool ends_add(struct ends *ends, const char *tenant, const char *id)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&ends->lock);
+    struct wanted_end *end = &ends->list[ends->n];
+
+    if (ends->n == ENDS_MAX)
+        return false;
+    (void)snprintf(end->tenant, sizeof(end->tenant), "%s", tenant);
+    (void)snprintf(end->id, sizeof(end->id), "%s", id);
+    end->until_ns = clock_monotonic_ns() + KEPT_NS;
+    ends->n++;
+    (void)pthread_cond_broadcast(&ends->changed);
+    return true;
+}
+
+/* The one at a place, where it is worth another try; under the lock, which is free meanwhile.
+ */
+static bool try_one(struct ends *ends, size_t at)
+{
+    struct wanted_end end = ends->list[at];
+    bool unused, is_kept;
+
+    (void)pthread_mutex_unlock(&ends->lock);
+    is_kept = engine_cancel(ends->engine, end.tenant, end.id, &unused) < 0 &&
+              clock_monotonic_ns() < end.until_ns;
+    (void)pthread_mutex_lock(&ends->lock);
+    return is_kept;
+}
+
+/* Others only add behind. */
+static void try_all(struct ends *ends)
+{
+    size_t at = 0;
+
+    for (size_t left = ends->n; left > 0 && !ends->is_stopping; left--) {
+        if (try_one(ends, at)) {
+            at++;
+            continue;
+        }
+        ends->n--;
+        for (size_t i = at; i < ends->n; i++)
+            ends->list[i] = ends->list[i + 1];
+    }
+}
+
+static void *run(void *arg)
+{
+    struct ends *ends = arg;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&ends->lock);
+
+    while (!ends->is_stopping) {
+        try_all(ends);
+        if (ends->n == 0)
+            (void)pthread_cond_wait(&ends->changed, &ends->lock);
+        else
+            (void)cond_wait_until(&ends->changed, &ends->lock, clock_monotonic_ns() + PAUSE_NS);
+    }
+    return NULL;
+}
+
+int ends_start(struct ends *ends, struct engine *engine, struct err *err)
+{
+    int r;
+
+    ends->engine = engine;
+    r = pthread_create(&ends->thread, NULL, run, ends);
+    if (r != 0)
+        return err_set_errno(err, r, "cannot start a thread");
+    ends->has_thread = true;
+    return 0;
+}
+
+void ends_stop(struct ends *ends)
+{
+    (void)pthread_mutex_lock(&ends->lock);
+    ends->is_stopping = true;
+    (void)pthread_cond_broadcast(&ends->changed);
+    (void)pthread_mutex_unlock(&ends->lock);
+    if (ends->has_thread)
+        (void)pthread_join(ends->thread, NULL);
+    ends->has_thread = false;
+}

@@ -183,7 +183,7 @@ static void keys_and_tenants_go_with_it(void **state)
     static const char json[] = "{\"code\":\"print(1)\",\"lang\":\"python\","
                                "\"idempotency_key\":\"k\"}";
     struct world w = {0};
-    char held[38], key[80], key_id[64], headers[200];
+    char held[38], id[38], key[80], key_id[64], headers[200];
     struct answer one, again, list;
 
     (void)state;
@@ -203,8 +203,11 @@ static void keys_and_tenants_go_with_it(void **state)
     assert_string_equal(one.body, again.body);
     answer_finish(&again);
     list = harness_request(&w.b, "GET", EXECUTIONS, headers, "", 0);
-    assert_non_null(strstr(list.body, strstr(one.body, "exec_") ? "exec_" : "?"));
+    snprintf(id, sizeof(id), "%.37s", strstr(one.body, "exec_"));
+    assert_non_null(strstr(list.body, id));
     answer_finish(&list);
+    /* It is nobody else's. */
+    expect(harness_get(&w.b, path_of(id)), 404, "no execution");
     answer_finish(&one);
     /* What is refused there is refused here: nothing is accepted twice or not at all. */
     expect(harness_request(&w.a, "POST", EXECUTIONS, headers, "{\"skill\":\"demo\"}",

@@ -201,6 +201,17 @@ void record_copy_finish(struct record_copy *copy);
 int cluster_record_end(struct cluster *cluster, const struct record *record,
                        struct record_copy *ret_theirs, struct err *err);
 /*
+ * Writes it over one that has ended, and that this node had heard of and forgot: its key is
+ * free. 0; -EEXIST where it is not so; -EAGAIN.
+ */
+int cluster_record_replace(struct cluster *cluster, const struct record *record,
+                           struct err *err);
+/*
+ * Writes how one of another process ended that is gone. 0; -EEXIST where it has ended; -ENOENT
+ * where the servers have no record of it; -EBUSY as above; -EAGAIN.
+ */
+int cluster_record_lose(struct cluster *cluster, const struct record *record, struct err *err);
+/*
  * Says that somebody wants an execution of another process to end. 0; -ENOENT where it has
  * ended; -EAGAIN.
  */

@@ -51,6 +51,7 @@ static bool copy_record(const struct cluster_entry *entry, const char *id,
     if (record_entry_parse(id, text, entry->len, &ret->record, &unused) < 0)
         return false;
     ret->text = steal_ptr(&text);
+    ret->record.revision = entry->revision;
     return true;
 }
 
@@ -200,6 +201,36 @@ int cluster_record_accept(struct cluster *c, const struct record *record, struct
     return r < 0 && why.message[0] ? err_set(err, -r, "%s", why.message) : r;
 }
 
+/* What is to take the place of what this node knew, and forgot. */
+struct forgotten {
+    const struct record *record;
+    uint64_t known; /* up to this revision */
+};
+
+static int next_after_forgotten(const void *ctx, const struct record *there, struct record *ret)
+{
+    const struct forgotten *forgotten = ctx;
+
+    if (there->id[0] && (!there->status[0] || there->revision > forgotten->known))
+        return -EEXIST;
+    *ret = *forgotten->record;
+    return 0;
+}
+
+int cluster_record_replace(struct cluster *c, const struct record *record, struct err *err)
+{
+    struct forgotten forgotten = {.record = record};
+    struct record_copy there = {0};
+    int r;
+
+    (void)pthread_mutex_lock(&c->lock);
+    forgotten.known = c->records.revision;
+    (void)pthread_mutex_unlock(&c->lock);
+    r = update(c, record->id, next_after_forgotten, &forgotten, &there, err);
+    record_copy_finish(&there);
+    return r;
+}
+
 static int next_ended(const void *ctx, const struct record *there, struct record *ret)
 {
     const struct record *record = ctx;
@@ -221,6 +252,21 @@ static int next_ended(const void *ctx, const struct record *there, struct record
         memcpy(ret->instance, there->instance, sizeof(ret->instance));
     }
     return 0;
+}
+
+static int next_lost(const void *ctx, const struct record *there, struct record *ret)
+{
+    /* What the servers dropped may have ended in any way. */
+    return there->id[0] ? next_ended(ctx, there, ret) : -ENOENT;
+}
+
+int cluster_record_lose(struct cluster *c, const struct record *record, struct err *err)
+{
+    struct record_copy theirs = {0};
+    int r = update(c, record->id, next_lost, record, &theirs, err);
+
+    record_copy_finish(&theirs);
+    return r == -EALREADY ? -EEXIST : r;
 }
 
 int cluster_record_end(struct cluster *c, const struct record *record,

@@ -162,6 +162,14 @@ int ledger_await(struct ledger *ledger, const char *tenant, const char *id, stru
                    "another node accepted this request; what it accepted does not arrive here");
 }
 
+/* There is no row of it, or none any more. */
+static bool is_forgotten(struct ledger *ledger, const char *tenant, const char *id)
+{
+    _cleanup_registry_execution_ struct registry_execution row = {0};
+
+    return registry_execution_get(ledger->env.registry, tenant, id, &row, NULL) == -ENOENT;
+}
+
 int ledger_accept(struct ledger *ledger, const char *tenant,
                   const struct registry_execution *execution, struct err *err)
 {
@@ -177,6 +185,8 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
     copy(record.request_digest, sizeof(record.request_digest), execution->request_digest);
     cluster_sign_record(ledger->env.cluster, &record);
     r = cluster_record_accept(ledger->env.cluster, &record, err);
+    if (r == -EEXIST && is_forgotten(ledger, tenant, execution->id))
+        r = cluster_record_replace(ledger->env.cluster, &record, err);
     if (r == -EEXIST) {
         r = ledger_await(ledger, tenant, execution->id, err);
         return r < 0 ? r : err_set(err, EEXIST, "another node has accepted it");
@@ -189,7 +199,8 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
     if (r < 0) {
         struct err ignored = {0};
 
-        lost_tell(ledger->env.cluster, &record, "the node had no room for it", &ignored);
+        (void)lost_tell(NULL, ledger->env.cluster, &record, "the node had no room for it",
+                        &ignored);
     }
     return r;
 }
@@ -480,9 +491,10 @@ int ledger_read_result(struct objects *objects, struct registry_execution *row, 
 int ledger_wait(struct ledger *ledger, const char *tenant, const char *id, uint64_t deadline_ns,
                 struct registry_execution *ret_row, struct err *err)
 {
-    int r = wait_for(ledger, tenant, id, true, deadline_ns, ret_row, err);
+    return wait_for(ledger, tenant, id, true, deadline_ns, ret_row, err);
+}
 
-    return r < 0 || ret_row->finished_ns == 0
-               ? r
-               : ledger_read_result(ledger->env.objects, ret_row, err);
+int ledger_fetch_result(struct ledger *ledger, struct registry_execution *row, struct err *err)
+{
+    return ledger_read_result(ledger->env.objects, row, err);
 }

@@ -64,9 +64,12 @@ int ledger_read_result(struct objects *objects, struct registry_execution *row,
                        struct err *err);
 /*
  * Waits until an execution of another node has ended, for up to a moment (monotonic). 0 with
- * *ret_row (the caller's), its result in it where it ended; -ENOENT; -ESHUTDOWN; -errno.
+ * *ret_row (the caller's); -ENOENT; -ESHUTDOWN; -errno.
  */
 int ledger_wait(struct ledger *ledger, const char *tenant, const char *id, uint64_t deadline_ns,
                 struct registry_execution *ret_row, struct err *err);
+
+/* As ledger_read_result. */
+int ledger_fetch_result(struct ledger *ledger, struct registry_execution *row, struct err *err);
 
 #endif

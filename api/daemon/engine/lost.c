@@ -48,13 +48,12 @@ int lost_end(struct registry *registry, const struct registry_execution *row,
     return r;
 }
 
-int lost_tell(struct cluster *cluster, const struct record *record, const char *reason,
-              struct err *err)
+int lost_tell(struct registry *registry, struct cluster *cluster, const struct record *record,
+              const char *reason, struct err *err)
 {
     const struct result_skill skill = {record->skill_name, record->skill_version,
                                        record->skill_digest, NULL};
     struct record ended = *record;
-    struct record_copy theirs = {0};
     struct buf json;
     int r;
 
@@ -66,8 +65,10 @@ int lost_tell(struct cluster *cluster, const struct record *record, const char *
         return r;
     ended.result = (const char *)json.data;
     ended.result_bytes = json.len - 1; /* without the end of its line */
-    r = cluster_record_end(cluster, &ended, &theirs, err);
-    record_copy_finish(&theirs);
+    r = cluster_record_lose(cluster, &ended, err);
+    /* Nobody will ever say what became of it. */
+    if (r == -ENOENT && registry)
+        r = registry_record_adopt(registry, &ended, err);
     buf_finish(&json);
     return r;
 }
@@ -95,7 +96,7 @@ static bool end_one(struct registry *registry, struct cluster *cluster,
         return r == -ENOENT;
     (void)snprintf(reason, sizeof(reason), "the node %s was lost while this execution ran",
                    process->node);
-    r = lost_tell(cluster, &record, reason, &err);
+    r = lost_tell(registry, cluster, &record, reason, &err);
     if (r == -EEXIST)
         return true;
     if (r < 0)

@@ -11,9 +11,12 @@
 /* Ends an own row as failed. is_shared: the cluster is to be told. 0 or -errno. */
 int lost_end(struct registry *registry, const struct registry_execution *row,
              const char *reason, bool is_shared, struct err *err);
-/* Tells the cluster that one failed, unless it has ended there. As cluster_record_end. */
-int lost_tell(struct cluster *cluster, const struct record *record, const char *reason,
-              struct err *err);
+/*
+ * Tells the cluster that one failed, unless it has ended there. Where the servers do not know
+ * it any more its row says so, with a registry. As cluster_record_lose.
+ */
+int lost_tell(struct registry *registry, struct cluster *cluster, const struct record *record,
+              const char *reason, struct err *err);
 /* Tells it so of up to n whose processes are gone. */
 void lost_end_others(struct registry *registry, struct cluster *cluster, unsigned n);
 

@@ -48,6 +48,7 @@ struct registry_execution {
     char *result; /* the result JSON; NULL also in lists, and where it is an object */
     char node[FLEET_NODE_SIZE]; /* of a cluster, which it is; "" in lists, and of this daemon */
     char *result_digest;        /* of that object; NULL: none */
+    uint64_t result_bytes;      /* 0 in lists */
     const char *artifact_digest; /* of the archive of its files; NULL: none, or not an object */
     uint64_t artifact_bytes;
     uint64_t accepted_ns;        /* realtime */

@@ -45,7 +45,7 @@ static const char *const text[N_STATEMENTS] = {
     [UNTOLD] = "UPDATE records SET is_told = 0, cpu_ms = ?2 WHERE id = ?1",
     [BY_ID] = "SELECT " COLUMNS ", result,"
               " (SELECT node FROM records WHERE id = ?1),"
-              " (SELECT result_digest FROM records WHERE id = ?1)"
+              " (SELECT result_digest FROM records WHERE id = ?1), result_bytes"
               " FROM executions WHERE id = ?1 AND tenant_id = ?2",
     [BY_KEY] = "SELECT id, request_digest FROM executions"
                " WHERE tenant_id = ?1 AND idempotency_key = ?2",
@@ -76,6 +76,7 @@ static const struct registry_column columns[] = {
     REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_execution, result),
     REGISTRY_COLUMN(REGISTRY_ID, registry_execution, node),
     REGISTRY_COLUMN(REGISTRY_TEXT_OR_NULL, registry_execution, result_digest),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, registry_execution, result_bytes),
 };
 static const struct registry_rows kind = REGISTRY_ROWS(registry_execution, columns);
 

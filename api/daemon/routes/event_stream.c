@@ -15,6 +15,7 @@
 #define LOG_CHUNK    8192u
 #define HEARTBEAT_NS 15000000000ull
 #define EVENT_MAX    (8u * LOG_CHUNK)
+#define KEPT         "the result is kept: read the answers that wait, then ask for it"
 
 struct event_stream {
     struct execution *e;
@@ -34,6 +35,14 @@ static int add_status(struct buf *out, const char *id, const char *status)
     return buf_printf(out,
                       "event: status\ndata: {\"execution_id\":\"%s\",\"status\":\"%s\"}\n\n",
                       id, status);
+}
+
+static int add_error(struct buf *out, const char *code, const char *why)
+{
+    (void)buf_printf(out, "event: error\ndata: {\"error\":\"%s\",\"message\":", code);
+    (void)json_append_cstr(out, why);
+    (void)buf_append(out, "}\n\n", 3);
+    return out->error;
 }
 
 static const char *name_of(enum guest_stream stream)
@@ -89,13 +98,10 @@ static int begin_result(struct event_stream *s)
         return buf_printf(&s->pending, "event: result\ndata: ");
     if (!*why) {
         code = "overloaded";
-        why = "the result is kept: read the answers that wait, then ask for it";
+        why = KEPT;
     }
     s->finished = true;
-    (void)buf_printf(&s->pending, "event: error\ndata: {\"error\":\"%s\",\"message\":", code);
-    (void)json_append_cstr(&s->pending, why);
-    (void)buf_append(&s->pending, "}\n\n", 3);
-    return s->pending.error;
+    return add_error(&s->pending, code, why);
 }
 
 /* Puts the next event into pending; the result itself is read from where it is. */
@@ -241,11 +247,39 @@ void event_stream_reply_stored(const struct registry_execution *row, struct http
 
 struct elsewhere {
     struct ledger *ledger;
+    struct held *held;
+    uint64_t held_bytes;
     char tenant[TENANT_ID_SIZE];
     char id[EXECUTION_ID_SIZE];
     struct buf pending;
     bool finished;
 };
+
+/* What a result takes until its reader has it: as a text, and in events. */
+static bool hold_elsewhere(struct elsewhere *s, const struct registry_execution *row)
+{
+    const uint64_t bytes = row->result ? 0 : 3 * row->result_bytes;
+    uint64_t before;
+
+    if (bytes > 0 &&
+        held_add(s->held, s->tenant, HTTP_HELD_ANSWER, bytes, LIMIT_ANSWERS_BYTES, &before) < 0)
+        return false;
+    s->held_bytes = bytes;
+    return true;
+}
+
+static int end_elsewhere(struct elsewhere *s, struct registry_execution *row)
+{
+    struct err err = {0};
+
+    s->finished = true;
+    if (!hold_elsewhere(s, row))
+        return add_error(&s->pending, "overloaded", KEPT);
+    if (ledger_fetch_result(s->ledger, row, &err) < 0 || !row->result)
+        return add_error(&s->pending, "object_unavailable",
+                         err.code ? err.message : "its result was lost");
+    return add_stored(&s->pending, row);
+}
 
 /* Waits for its end. What cannot be known any more ends the stream. */
 static int next_elsewhere(struct elsewhere *s)
@@ -255,12 +289,9 @@ static int next_elsewhere(struct elsewhere *s)
     int r = ledger_wait(s->ledger, s->tenant, s->id, clock_monotonic_ns() + HEARTBEAT_NS, &row,
                         &err);
 
-    if (r < 0 || (row.finished_ns > 0 && !row.result))
-        return -EIO;
-    if (row.finished_ns == 0)
-        return buf_append(&s->pending, ":\n\n", 3);
-    s->finished = true;
-    return add_stored(&s->pending, &row);
+    if (r < 0)
+        return r;
+    return row.finished_ns == 0 ? buf_append(&s->pending, ":\n\n", 3) : end_elsewhere(s, &row);
 }
 
 static ssize_t read_elsewhere(void *ctx, char *data, size_t size)
@@ -279,11 +310,14 @@ static void release_elsewhere(void *ctx)
 {
     struct elsewhere *s = ctx;
 
+    if (s->held_bytes > 0)
+        held_remove(s->held, s->tenant, HTTP_HELD_ANSWER, s->held_bytes);
     buf_finish(&s->pending);
     free(s);
 }
 
-void event_stream_reply_elsewhere(struct ledger *ledger, const struct registry_execution *row,
+void event_stream_reply_elsewhere(struct ledger *ledger, struct held *held,
+                                  const struct registry_execution *row,
                                   struct http_reply *reply)
 {
     struct elsewhere *s = calloc(1, sizeof(*s));
@@ -293,6 +327,7 @@ void event_stream_reply_elsewhere(struct ledger *ledger, const struct registry_e
         return;
     }
     s->ledger = ledger;
+    s->held = held;
     memcpy(s->tenant, row->tenant, sizeof(s->tenant));
     (void)snprintf(s->id, sizeof(s->id), "%s", row->id);
     s->pending = buf_init(SIZE_MAX / 2);

@@ -25,9 +25,10 @@ void event_stream_reply(struct execution *e, struct held *held, struct http_repl
 void event_stream_reply_stored(const struct registry_execution *row, struct http_reply *reply);
 /*
  * The same of one that another node has, which a row says: its log comes when it has ended.
- * ledger is borrowed, the row stays the caller's.
+ * ledger and held are borrowed, the row stays the caller's.
  */
-void event_stream_reply_elsewhere(struct ledger *ledger, const struct registry_execution *row,
+void event_stream_reply_elsewhere(struct ledger *ledger, struct held *held,
+                                  const struct registry_execution *row,
                                   struct http_reply *reply);
 
 #endif

@@ -57,7 +57,7 @@ static void reply_stored(struct daemon *d, const struct http_request *http,
     if (is_async)
         reply_accepted(reply, row->id, row->status);
     else if (http->wants_events && lookup_is_elsewhere(row))
-        event_stream_reply_elsewhere(d->ledger, row, reply);
+        event_stream_reply_elsewhere(d->ledger, d->held, row, reply);
     else if (http->wants_events)
         event_stream_reply_stored(row, reply);
     else if (!row->result)
@@ -84,7 +84,7 @@ static bool wait_elsewhere(struct daemon *d, const struct http_request *http,
     }
     if (r == -ESHUTDOWN)
         return http_reply_error(reply, 503, "stopping", "%s", err.message);
-    return r == 0 || failure_of(reply, r, "execution", id, &err);
+    return r < 0 ? failure_of(reply, r, "execution", id, &err) : lookup_result(d, row, reply);
 }
 
 void execution_reply(struct daemon *d, const struct http_request *http,

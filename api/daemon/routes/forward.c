@@ -6,6 +6,7 @@
 #include "api/daemon/routes/forward_head.h"
 #include "api/json/json_text.h"
 #include "api/json/json_walk.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -14,6 +15,8 @@
 
 #define ANSWER_MAX 1024u
 #define TRIES      3u
+/* A call waits for 2 s, and clocks differ by 3 s at most. */
+#define OLD_NS (5 * NS_PER_SECOND)
 
 static bool is_accepted(const struct buf *answer)
 {
@@ -26,42 +29,42 @@ static bool is_accepted(const struct buf *answer)
 }
 
 /* Who was full just now says no: another one is asked. */
-static bool find_taker(struct daemon *d, const char *image, struct buf *call)
+static enum forward_result find_taker(struct daemon *d, const char *image, struct buf *call)
 {
     for (unsigned tries = 0; tries < TRIES; tries++) {
         _cleanup_buf_ struct buf answer = buf_init(ANSWER_MAX);
         struct err ignored = {0};
+        int r = cluster_call(d->cluster, image, buf_cstr(call), call->len, &answer, &ignored);
 
-        if (cluster_call(d->cluster, image, buf_cstr(call), call->len, &answer, &ignored) < 0)
-            return false;
+        if (r < 0)
+            return r == -ENOENT ? FORWARD_NOBODY : FORWARD_DOUBT;
         if (is_accepted(&answer))
-            return true;
+            return FORWARD_TAKEN;
     }
-    return false;
+    return FORWARD_NOBODY;
 }
 
-bool forward_send(struct daemon *d, const struct forward_wish *wish)
+enum forward_result forward_send(struct daemon *d, const struct forward_wish *wish)
 {
     _cleanup_buf_ struct buf call = buf_init(CLUSTER_CALL_MAX);
     struct record record = {0};
     struct forward_head head;
+    enum forward_result result;
     struct err err = {0};
-    int r;
 
     cluster_sign_record(d->cluster, &record);
-    head = (struct forward_head){.seen = record.seen};
+    head = (struct forward_head){.seen = record.seen, .sent_ns = clock_realtime_ns()};
     (void)snprintf(head.tenant, sizeof(head.tenant), "%s", wish->tenant);
     (void)snprintf(head.id, sizeof(head.id), "%s", wish->id);
     (void)snprintf(head.digest, sizeof(head.digest), "%s", wish->digest);
     /* What is too large for a call waits here. */
     if (forward_head_write(&head, &call) < 0 || buf_append(&call, wish->text, wish->len) < 0)
-        return false;
-    if (!find_taker(d, wish->image, &call))
-        return false;
-    r = ledger_await(d->ledger, wish->tenant, wish->id, &err);
-    if (r < 0)
-        log_warn("forward", "execution=%s reason=\"%s\"", wish->id, err.message);
-    return r == 0;
+        return FORWARD_NOBODY;
+    result = find_taker(d, wish->image, &call);
+    if (result != FORWARD_TAKEN || ledger_await(d->ledger, wish->tenant, wish->id, &err) == 0)
+        return result;
+    log_warn("forward", "execution=%s reason=\"%s\"", wish->id, err.message);
+    return FORWARD_DOUBT;
 }
 
 /* A call that came. */
@@ -86,6 +89,15 @@ static void begin(void *ctx, struct http_request *request, struct http_reply *re
     call->is_accepted = execution_take(call->place->daemon, request, &given, reply);
 }
 
+/* Who sent it has long given up where it is older. */
+static bool is_new(const struct forward_head *head)
+{
+    uint64_t now_ns = clock_realtime_ns();
+    uint64_t off_ns = now_ns > head->sent_ns ? now_ns - head->sent_ns : head->sent_ns - now_ns;
+
+    return off_ns < OLD_NS;
+}
+
 bool forward_has_room(void *place)
 {
     const struct forward_place *p = place;
@@ -100,7 +112,7 @@ void forward_take(void *place, const char *data, size_t len, struct buf *answer)
     struct daemon *d = call.place->daemon;
     ssize_t at = len <= CLUSTER_CALL_MAX ? forward_head_parse(data, len, &call.head) : -EINVAL;
 
-    if (at >= 0 && forward_has_room(place)) {
+    if (at >= 0 && is_new(&call.head) && forward_has_room(place)) {
         if (cluster_has_seen(d->cluster, call.head.seen) && may_begin(d, call.head.tenant))
             (void)http_call(call.place->http, call.head.tenant, data + at, len - (size_t)at,
                             begin, &call);

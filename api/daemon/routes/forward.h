@@ -19,8 +19,12 @@ struct forward_wish {
     size_t len;
 };
 
-/* True where another node has accepted it: it is a row here then. */
-bool forward_send(struct daemon *d, const struct forward_wish *wish);
+enum forward_result {
+    FORWARD_NOBODY, /* took it, or will */
+    FORWARD_TAKEN,  /* it is a row here */
+    FORWARD_DOUBT,  /* somebody may have taken it, or may yet, in the next few seconds */
+};
+enum forward_result forward_send(struct daemon *d, const struct forward_wish *wish);
 
 /* What takes those of others. */
 struct forward_place {

@@ -23,6 +23,7 @@ int forward_head_write(const struct forward_head *head, struct buf *out)
     json_write_string(&w, "id", head->id);
     json_write_string(&w, "digest", head->digest);
     json_write_number(&w, "seen", head->seen);
+    json_write_number(&w, "sent_ns", head->sent_ns);
     json_write_close(&w, '}');
     r = json_writer_end(&w, &line);
     return r < 0 ? r : buf_append(out, line.data, line.len);
@@ -65,7 +66,8 @@ ssize_t forward_head_parse(const char *data, size_t len, struct forward_head *re
         !tenant_id_valid(head.tenant) || !take_text(object, "id", head.id, sizeof(head.id)) ||
         !ids_valid(ID_EXECUTION, head.id) ||
         !take_text(object, "digest", head.digest, sizeof(head.digest)) ||
-        !is_digest(head.digest) || !take_number(object, "seen", INT64_MAX, &head.seen))
+        !is_digest(head.digest) || !take_number(object, "seen", INT64_MAX, &head.seen) ||
+        !take_number(object, "sent_ns", INT64_MAX, &head.sent_ns))
         return -EINVAL;
     *ret = head;
     return end - data + 1;

@@ -20,6 +20,7 @@ struct forward_head {
     char id[RECORD_ID_SIZE];
     char digest[RECORD_DIGEST_SIZE]; /* of all that its request said; "" without a key */
     uint64_t seen;                   /* as of struct record */
+    uint64_t sent_ns;                /* realtime */
 };
 
 /* Appends the line. 0, -E2BIG or -ENOMEM. */

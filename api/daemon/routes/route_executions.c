@@ -36,6 +36,7 @@ struct creation {
     struct skill skill;
     struct skill_archive archive;
     char packages[SHA256_HEX_SIZE]; /* the digest of what its wheels hold; "": none */
+    bool is_doubtful;               /* another node may have accepted it */
     char *refusal;                  /* owned: accepted, but it cannot run */
     char *repeated; /* owned: the id of the execution that this request began before */
 };
@@ -412,7 +413,7 @@ static bool plan(struct creation *c, struct http_reply *reply)
  * Where this node has no room another one may. What only this node has goes nowhere else, nor
  * does what came from elsewhere.
  */
-static bool go_elsewhere(const struct creation *c, const char *text, size_t len)
+static bool go_elsewhere(struct creation *c, const char *text, size_t len)
 {
     struct daemon *d = c->daemon;
     const struct forward_wish wish = {.tenant = c->tenant,
@@ -428,7 +429,15 @@ static bool go_elsewhere(const struct creation *c, const char *text, size_t len)
         if (c->request.files[i].from == REQUEST_FILE_UPLOADED)
             return false;
     }
-    return forward_send(d, &wish);
+    switch (forward_send(d, &wish)) {
+    case FORWARD_TAKEN:
+        return true;
+    case FORWARD_DOUBT:
+        c->is_doubtful = true;
+        return false;
+    default:
+        return false;
+    }
 }
 
 /* Parses the request and completes the draft. False when *reply says why not. */
@@ -508,6 +517,11 @@ static bool submit(struct creation *c, struct http_reply *reply)
         c->repeated = strdup(c->e->id);
         return failure_or_true(reply, c->repeated ? 0 : err_no_memory(&err), &err);
     }
+    if (r < 0 && c->is_doubtful)
+        return http_reply_error(reply, 503, "cluster_unavailable",
+                                "another node may have accepted this as %s, and this one has "
+                                "no room: look there before you ask again",
+                                c->e->id);
     return check_admission(c, reply, r, &refusal, &err);
 }
 

@@ -216,7 +216,7 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
     if (e)
         event_stream_reply(e, d->held, reply);
     else if (lookup_is_elsewhere(&row))
-        event_stream_reply_elsewhere(d->ledger, &row, reply);
+        event_stream_reply_elsewhere(d->ledger, d->held, &row, reply);
     else
         event_stream_reply_stored(&row, reply);
 }

@@ -48,6 +48,7 @@ struct record {
                                              */
     const char *result;                     /* borrowed, one JSON object */
     uint64_t result_bytes;                  /* in both cases */
+    uint64_t revision;                      /* of what the servers have; 0: it is not of them */
 };
 
 #endif

@@ -66,7 +66,7 @@ class Servers:
             config = self.folder / f"{i}.conf"
             config.write_text(
                 f'server_name: s{i}\nlisten: "127.0.0.1:{ports[i]}"\n'
-                f'jetstream {{ store_dir: "{self.folder}/{i}", max_file_store: 2GB }}\n'
+                f'jetstream {{ store_dir: "{self.folder}/{i}", max_file_store: 16GB }}\n'
                 f'cluster {{ name: bench, listen: "127.0.0.1:{ports[self.n + i]}", '
                 f'routes: [{routes}] }}\n')
             self.processes.append(subprocess.Popen(
@@ -98,10 +98,10 @@ class Servers:
 class Node:
     """A skillvmd that is to be a node, from `with` to its end."""
 
-    def __init__(self, servers, name):
+    def __init__(self, servers, name, lines=""):
         self.config = servers.folder / f"{name}.yaml"
         self.config.write_text(f"cluster:\n  servers: {' '.join(servers.urls)}\n"
-                               f"  node: {name}\n  replicas: {servers.n}\n")
+                               f"  node: {name}\n  replicas: {servers.n}\n{lines}")
         self.daemon = None
 
     def __enter__(self):

@@ -27,6 +27,7 @@ from report import number, table  # noqa: E402
 
 SCHEMA = "skillvm-bench-fleet/1"
 PUSHES = 30
+RUNS = 200
 WATCHERS = (1, 10, 50, 100)
 ENTRY_BYTES = 700  # of a node's entry with an image or two
 
@@ -177,6 +178,36 @@ class Measure:
         self.add("push", f"1 KiB, {clients} clients of one node at once", kib=1, n=len(times),
                  per_second=round(len(times) / (time.monotonic() - started), 1), ms=summary(times))
 
+    def forward(self, servers):
+        """Short executions sent to a node that is full, and to the one that then runs them."""
+        from world import Node, wait_for
+        lines = "limits:\n  max_running: 1\n"
+        with Node(servers, "full", lines) as full, Node(servers, "free", lines) as free, \
+                tempfile.TemporaryDirectory() as folder:
+            full.sure("POST", "/v1/admin/cluster")
+            for node in (full, free):
+                node.wait_revision(1)
+            full.client.push_skill(self._skill(folder, "demo", 1))
+            free.wait_revision(full.cluster()["changes"]["revision"])
+            full.ask("POST", "/v1/executions", {"skill": "demo", "env": {"FAKE": "ticks"},
+                                                "timeout": 3600, "async": True})
+            wait_for("it runs", lambda: next(full.client.executions(status="running"), None))
+
+            def run(node):
+                wait_for("there is room", lambda: free.cluster()["takes_executions"])
+                time.sleep(0.02)  # until the servers have told each other of it
+                return self._timed(lambda at: at.client.run("demo", env={"FAKE": "exit"}), [node])[0]
+
+            times = {node: [] for node in (free, full)}
+            for node in 20 * [free, full]:
+                run(node)
+            for node in RUNS * [free, full]:
+                times[node].append(run(node))
+            for node, what in ((free, "to the node that runs it"), (full, "to a node that is full")):
+                self.add("forward", what, n=RUNS, ms=summary(times[node]))
+            more = summary(times[full])["p50"] - summary(times[free])["p50"]
+            self.add("forward", "more at the median (ms)", more_ms=round(more, 2))
+
     @staticmethod
     def _skill(folder, name, kib):
         import stand_in
@@ -195,10 +226,10 @@ class Measure:
 
 
 PARTS = {"stream": Measure.stream, "hop": Measure.hop, "entries": Measure.entries,
-         "follow": Measure.follow, "push": Measure.push}
+         "follow": Measure.follow, "push": Measure.push, "forward": Measure.forward}
 TITLES = {"stream": "One stream, published with acknowledgement", "hop": "A hop",
           "entries": "Node entries, each to all that watch", "follow": "Rows",
-          "memory": "Memory", "push": "Skills"}
+          "memory": "Memory", "push": "Skills", "forward": "Executions that go to another node"}
 
 
 def figure(value):

@@ -98,10 +98,10 @@ class Servers:
 class Node:
     """A skillvmd that is to be a node, from `with` to its end."""
 
-    def __init__(self, servers, name):
+    def __init__(self, servers, name, lines=""):
         self.config = servers.folder / f"{name}.yaml"
         self.config.write_text(f"cluster:\n  servers: {' '.join(servers.urls)}\n"
-                               f"  node: {name}\n  replicas: {servers.n}\n")
+                               f"  node: {name}\n  replicas: {servers.n}\n{lines}")
         self.daemon = None
 
     def __enter__(self):

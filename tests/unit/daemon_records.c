@@ -213,6 +213,34 @@ static void own_rows_are_told(void **state)
     registry_close(registry);
 }
 
+/* Where two were taken the last one counts, at who saw both and at whose own it is. */
+static void the_last_end_is_true(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct record first = other_ended(ID_A, "success"), last = other_ended(ID_A, "failed");
+    struct registry_execution row;
+
+    last.finished_ns = 10;
+    last.cpu_ms = 0;
+    assert_int_equal(make(registry, &first, 1), 0);
+    assert_int_equal(make(registry, &last, 1), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL), 0);
+    assert_string_equal(row.status, "failed");
+    assert_int_equal(row.finished_ns, 10);
+    registry_execution_finish(&row);
+    assert_int_equal(used(registry), 0);
+    accept(registry, ID_B);
+    end(registry, ID_B);
+    last = other_ended(ID_B, "failed");
+    last.finished_ns = 10;
+    assert_int_equal(make(registry, &last, 1), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_B, &row, NULL), 0);
+    assert_string_equal(row.status, "failed");
+    registry_execution_finish(&row);
+    assert_int_equal(used(registry), last.cpu_ms);
+    registry_close(registry);
+}
+
 /* Which processes have something that has not ended, each once. */
 static void processes_are_found(void **state)
 {
@@ -245,9 +273,8 @@ static void processes_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_DIR(records_become_rows_once),
-        IN_DIR(what_can_be_no_row_is_counted),
-        IN_DIR(own_rows_are_told),
+        IN_DIR(records_become_rows_once), IN_DIR(what_can_be_no_row_is_counted),
+        IN_DIR(own_rows_are_told),        IN_DIR(the_last_end_is_true),
         IN_DIR(processes_are_found),
     };
 

@@ -59,7 +59,9 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
     if (is_ours(c, &record)) {
         if (record.is_cancelled || record.status[0])
             c->ledger.stop(c->ledger.ctx, &record);
-        return CLUSTER_OK;
+        /* Its end may be one that others wrote at the same moment. */
+        if (!record.status[0])
+            return CLUSTER_OK;
     }
     if (staged_add(&s->staged, entry->key, entry->revision, entry->data, entry->len, false) ==
         0)

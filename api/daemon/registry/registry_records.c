@@ -17,6 +17,7 @@ enum statement {
     END_OTHER,
     ADOPT,
     ADOPT_BEGIN,
+    IS_OTHER_END,
     CHARGE,
     UNCHARGE,
     GET,
@@ -60,6 +61,10 @@ static const char *const text[N_STATEMENTS] = {
     [ADOPT_BEGIN] = "UPDATE executions SET skill_name = ?2, skill_version = ?3,"
                     " skill_digest = ?4, accepted_ns = ?5, idempotency_key = NULLIF(?6, ''),"
                     " request_digest = NULLIF(?7, '') WHERE id = ?1 AND tenant_id = ?8",
+    /* Changes a row as it is, as IS_THERE. */
+    [IS_OTHER_END] = "UPDATE records SET is_told = is_told WHERE id = ?1"
+                     " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?3"
+                     " AND finished_ns <> ?2)",
     [CHARGE] = "INSERT INTO usage(tenant_id, day, cpu_ms) VALUES(?1, ?2, ?3)"
                " ON CONFLICT(tenant_id, day) DO UPDATE SET cpu_ms = cpu_ms + ?3",
     /* What an own end was counted with, on the day that it has. */
@@ -311,6 +316,21 @@ static int end_other(struct registry *registry, const struct record *record, str
     return r < 0 ? r : charge(registry, record, err);
 }
 
+/*
+ * Servers may take two ends of one execution that came at once, and nodes see both or the last
+ * alone: the last one is true. -ENOENT: it is the one that is here.
+ */
+static int end_again(struct registry *registry, const struct record *record, struct err *err)
+{
+    int r = registry_put_step(registry, REGISTRY_RECORDS, IS_OTHER_END,
+                              REGISTRY_VALUES(registry_text(record->id),
+                                              registry_number(record->finished_ns),
+                                              registry_text(record->tenant)),
+                              "look up an execution", err);
+
+    return r < 0 ? r : adopt(registry, record, err);
+}
+
 /* -ENOENT: it is not there, and cannot be. */
 static int make(struct registry *registry, const struct record *record, struct err *err)
 {
@@ -324,6 +344,8 @@ static int make(struct registry *registry, const struct record *record, struct e
     if (r < 0 || !record->status[0])
         return r;
     r = end_other(registry, record, err);
+    if (r == -ENOENT)
+        r = end_again(registry, record, err);
     return r == -ENOENT ? 0 : r;
 }
 

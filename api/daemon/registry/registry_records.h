@@ -36,9 +36,9 @@ int registry_record_adopt(struct registry *registry, const struct record *record
 /* The record at a place. 0; -EINVAL: it is none, and left out. */
 typedef int registry_record_at(const void *ctx, size_t at, struct record *ret);
 /*
- * Makes rows of n records of others, in their order, and notes the place, or does nothing. What
- * is there and has ended stays, as does what is this daemon's own. *ret_conflicts: how many
- * could not be made, as where there is no such tenant. 0 or -EIO.
+ * Makes rows of n records, in their order, and notes the place, or does nothing. What is there
+ * and has ended, also this daemon's own, stays but for another end of it, which is the last.
+ * *ret_conflicts: how many could not be made, as where there is no such tenant. 0 or -EIO.
  */
 int registry_records_make(struct registry *registry, size_t n, registry_record_at *at,
                           const void *ctx, const struct change_place *place,

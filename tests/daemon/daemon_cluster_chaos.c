@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Five nodes and three servers that are killed and stopped at random while clients send
+ * executions of all kinds. Once all is well again every node says the same of each, and what it
+ * says agrees with what clients were answered. CHAOS_SEED, CHAOS_EXECUTIONS and CHAOS_FAULTS
+ * are numbers of a longer run, or of one as it was before.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/chaos_clients.h"
+#include "tests/daemon/nodes_world.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SERVERS       3u
+#define RECORDS       "KV_skillvm_executions"
+#define LINES         "  replicas: 3\nlimits:\n  max_running: 2\n"
+#define PAUSE_US      50000u
+#define HEAL_S        180u
+#define FDS_SLACK     16u /* connections that are kept, and what machines have */
+#define THREADS_SLACK 8
+
+enum fault { KILL_NODE, STOP_NODE, STOP_SERVER, KILL_LEADER, KILL_SERVER, N_FAULTS };
+
+static const char *const fault_names[N_FAULTS] = {"kill node", "stop node", "stop server",
+                                                  "kill leader", "kill server"};
+
+struct world {
+    struct nats_world nats;
+    struct harness nodes[CHAOS_NODES];
+    unsigned fds[CHAOS_NODES];
+    long threads[CHAOS_NODES];
+    char log[64]; /* what all daemons say */
+    struct chaos chaos;
+    unsigned short seed[3];
+};
+
+static unsigned number(const char *name, unsigned usual)
+{
+    const char *text = getenv(name);
+
+    return text ? (unsigned)strtoul(text, NULL, 10) : usual;
+}
+
+static unsigned draw(struct world *w, unsigned n)
+{
+    return (unsigned)nrand48(w->seed) % n;
+}
+
+static void name_node(unsigned i, char ret[8])
+{
+    snprintf(ret, 8, "n%u", i);
+}
+
+static void start_node(struct world *w, unsigned i)
+{
+    int own = dup(STDERR_FILENO);
+    _cleanup_fd_ int log = open(w->log, O_WRONLY | O_APPEND | O_CLOEXEC);
+    char name[8];
+
+    assert_true(own >= 0 && log >= 0);
+    assert_true(dup2(log, STDERR_FILENO) >= 0);
+    name_node(i, name);
+    nats_start_node(&w->nodes[i], &w->nats, name, LINES);
+    assert_true(dup2(own, STDERR_FILENO) >= 0);
+    close(own);
+}
+
+static void begin(struct world *w)
+{
+    _cleanup_fd_ int log = -1;
+
+    snprintf(w->log, sizeof(w->log), "/tmp/skillvm-chaos-XXXXXX");
+    log = mkostemp(w->log, O_CLOEXEC);
+    assert_true(log >= 0);
+    nats_begin(&w->nats, SERVERS);
+    start_node(w, 0);
+    nats_make(&w->nodes[0]);
+    nats_wait_node(&w->nodes[0], NODE_JOINED);
+    harness_wait_ready(&w->nodes[0]);
+    assert_int_equal(harness_push(&w->nodes[0], "demo", "1.0", "print(1)"), 201);
+    for (unsigned i = 1; i < CHAOS_NODES; i++)
+        start_node(w, i);
+    for (unsigned i = 0; i < CHAOS_NODES; i++) {
+        nats_wait_node(&w->nodes[i], NODE_JOINED);
+        nodes_wait(&w->nodes[i], "/v1/skills", 200, "\"name\":\"demo\"");
+        harness_expect(harness_run(&w->nodes[i], "{\"skill\":\"demo\"}"), 200, "success");
+        w->fds[i] = harness_count_fds(&w->nodes[i]);
+        w->threads[i] = harness_status(&w->nodes[i], "Threads:");
+    }
+}
+
+/* A daemon that nobody killed runs. */
+static void expect_alive(const struct harness *h)
+{
+    int status;
+
+    if (waitpid(h->pid, &status, WNOHANG) != 0)
+        fail_msg("the daemon of %s ended by itself, %#x", h->dir, (unsigned)status);
+}
+
+static void break_for(pid_t pid, unsigned ms)
+{
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    usleep(ms * 1000);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+}
+
+/* From 1 to 20 s, so that every other node is given up by the others. */
+static void hurt_node(struct world *w, enum fault fault)
+{
+    unsigned i = draw(w, CHAOS_NODES), ms = 1000 + draw(w, 19000);
+    struct harness *h = &w->nodes[i];
+
+    expect_alive(h);
+    print_message("  %s n%u for %u ms\n", fault_names[fault], i, ms);
+    if (fault == STOP_NODE) {
+        break_for(h->pid, ms);
+        return;
+    }
+    assert_int_equal(harness_stop(h, SIGKILL), -1);
+    usleep((draw(w, 2) ? ms : 0) * 1000);
+    start_node(w, i);
+}
+
+static void hurt_server(struct world *w, enum fault fault)
+{
+    size_t i = fault == KILL_LEADER ? nats_leader(&w->nats, RECORDS) : draw(w, SERVERS);
+    unsigned ms = 200 + draw(w, 8000);
+
+    print_message("  %s s%zu for %u ms\n", fault_names[fault], i, ms);
+    if (fault == STOP_SERVER) {
+        break_for(w->nats.servers[i].pid, ms);
+        return;
+    }
+    nats_kill(&w->nats, i);
+    usleep(ms * 1000);
+    nats_restart(&w->nats, i);
+}
+
+static unsigned n_sent(const struct chaos *c)
+{
+    return __atomic_load_n(&c->n, __ATOMIC_RELAXED);
+}
+
+/* Each comes once so many more were sent. */
+static void hurt(struct world *w, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        unsigned at = n_sent(&w->chaos) + w->chaos.wanted / (2 * n);
+        enum fault fault = n <= N_FAULTS ? (enum fault)i : (enum fault)draw(w, N_FAULTS);
+
+        while (n_sent(&w->chaos) < at)
+            usleep(PAUSE_US);
+        if (fault == KILL_NODE || fault == STOP_NODE)
+            hurt_node(w, fault);
+        else
+            hurt_server(w, fault);
+    }
+}
+
+/* What a query says of a node's database, its columns joined. The caller's. */
+static char *query(const struct harness *h, const char *sql)
+{
+    struct buf out = buf_init(64u << 20);
+    sqlite3 *db = NULL;
+    sqlite3_stmt *s = NULL;
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
+    while (sqlite3_step(s) == SQLITE_ROW) {
+        for (int i = 0; i < sqlite3_column_count(s); i++)
+            (void)buf_printf(&out, "%s ", (const char *)sqlite3_column_text(s, i));
+        (void)buf_printf(&out, "\n");
+    }
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+    (void)buf_printf(&out, "%s", "");
+    return (char *)out.data;
+}
+
+/* Until everything that was accepted has ended, and all were told. */
+static void wait_healed(struct world *w)
+{
+    uint64_t until_ns = clock_monotonic_ns() + HEAL_S * NS_PER_SECOND;
+
+    for (unsigned i = 0; i < CHAOS_NODES; i++) {
+        expect_alive(&w->nodes[i]);
+        nats_wait_node(&w->nodes[i], NODE_JOINED);
+    }
+    for (unsigned i = 0; i < CHAOS_NODES;) {
+        char *open = query(&w->nodes[i], "SELECT e.id, status, node, is_told FROM executions e"
+                                         " LEFT JOIN records r ON r.id = e.id"
+                                         " WHERE finished_ns IS NULL OR NOT is_told");
+
+        if (!*open)
+            i++;
+        else if (clock_monotonic_ns() > until_ns)
+            fail_msg("n%u still has\n%s", i, open);
+        else
+            usleep(PAUSE_US);
+        free(open);
+    }
+    for (unsigned i = 0; i < CHAOS_NODES; i++)
+        nodes_wait(&w->nodes[i], "/metrics", 200, "skillvm_cluster_untold 0\n");
+}
+
+/* Shows what differs first. */
+static void expect_same(const char *what, unsigned node, const char *one, const char *other)
+{
+    size_t at = 0;
+
+    if (strcmp(one, other) == 0)
+        return;
+    while (one[at] == other[at])
+        at++;
+    at = at > 200 ? at - 200 : 0;
+    fail_msg("%s of n%u:\n%.600s\nand of n0:\n%.600s", what, node, other + at, one + at);
+}
+
+/* The same of all nodes: until it is, for the last of it may be on its way. */
+static void wait_same(struct world *w, const char *what, const char *sql)
+{
+    uint64_t until_ns = clock_monotonic_ns() + HEAL_S * NS_PER_SECOND;
+
+    for (unsigned i = 1; i < CHAOS_NODES;) {
+        char *one = query(&w->nodes[0], sql), *other = query(&w->nodes[i], sql);
+
+        if (strcmp(one, other) == 0)
+            i++;
+        else if (clock_monotonic_ns() > until_ns)
+            expect_same(what, i, one, other);
+        else
+            usleep(PAUSE_US);
+        free(one);
+        free(other);
+    }
+}
+
+static bool ended(const struct answer *a)
+{
+    return answer_has(a, "\"status\":\"success\"") || answer_has(a, "\"status\":\"failed\"") ||
+           answer_has(a, "\"status\":\"timeout\"") || answer_has(a, "\"status\":\"cancelled\"");
+}
+
+/* The same bytes at all nodes. What the first says is the caller's. */
+static struct answer read_everywhere(const struct world *w, const char *path)
+{
+    struct answer first = harness_get(&w->nodes[0], path);
+
+    if (first.status != 200)
+        fail_msg("%s is %d %s", path, first.status, first.body);
+    for (unsigned i = 1; i < CHAOS_NODES; i++) {
+        struct answer other = harness_get(&w->nodes[i], path);
+
+        expect_same(path, i, first.body, other.body);
+        answer_finish(&other);
+    }
+    return first;
+}
+
+/* What all nodes say of one of which somebody heard. */
+static void expect_agreed(const struct world *w, const struct chaos_sent *sent)
+{
+    struct answer a, more;
+    char path[80], status[32];
+
+    snprintf(path, sizeof(path), "/v1/executions/%s", sent->id);
+    a = read_everywhere(w, path);
+    if (!ended(&a))
+        fail_msg("%s is %s", sent->id, a.body);
+    snprintf(status, sizeof(status), "\"status\":\"%s\"", sent->status);
+    if (sent->status[0] && !answer_has(&a, status) && !strstr(a.body, "was lost"))
+        fail_msg("%s was answered as %s, and is %s", sent->id, sent->status, a.body);
+    snprintf(path, sizeof(path), "/v1/executions/%s/logs", sent->id);
+    more = read_everywhere(w, path);
+    answer_finish(&more);
+    if (strstr(a.body, "a.txt")) {
+        snprintf(path, sizeof(path), "/v1/executions/%s/files/a.txt", sent->id);
+        more = read_everywhere(w, path);
+        assert_string_equal(more.body, "alpha");
+        answer_finish(&more);
+    }
+    answer_finish(&a);
+}
+
+static int compare_ids(const void *one, const void *other)
+{
+    return strcmp(one, other);
+}
+
+/*
+ * The ids of what any daemon ran, sorted, each as often as one had it: it says so when one has
+ * ended, or when it comes back and finds it.
+ */
+static char (*read_runs(const struct world *w, size_t *ret_n))[38]
+{
+    FILE *f = fopen(w->log, "re");
+    static char runs[2 * CHAOS_SENT_MAX][38];
+    char line[4096];
+    size_t n = 0;
+
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f)) {
+        const char *id = strstr(line, "engine execution=exec_");
+
+        if (!id || !(strstr(id, " skill=") || strstr(id, "while it ran")))
+            continue;
+        assert_true(n < 2 * CHAOS_SENT_MAX);
+        snprintf(runs[n++], sizeof(runs[0]), "%.37s", id + strlen("engine execution="));
+    }
+    assert_int_equal(fclose(f), 0);
+    qsort(runs, n, sizeof(runs[0]), compare_ids);
+    *ret_n = n;
+    return runs;
+}
+
+/* Nothing runs twice, and what "was not confirmed" not at all. */
+static void expect_runs(const struct world *w)
+{
+    const struct chaos *c = &w->chaos;
+    size_t n;
+    char(*runs)[38] = read_runs(w, &n);
+
+    assert_true(n > 0);
+    for (size_t i = 1; i < n; i++) {
+        if (strcmp(runs[i - 1], runs[i]) == 0)
+            fail_msg("%s ran twice; the daemons' log is %s", runs[i], w->log);
+    }
+    for (unsigned i = 0; i < c->n; i++) {
+        if (c->sent[i].must_not_run &&
+            bsearch(c->sent[i].id, runs, n, sizeof(runs[0]), compare_ids))
+            fail_msg("%s ran; the daemons' log is %s", c->sent[i].id, w->log);
+    }
+    print_message("  %zu ran\n", n);
+}
+
+static void expect_all(const struct world *w)
+{
+    const struct chaos *c = &w->chaos;
+    struct answer list;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < c->n; i++) {
+        const struct chaos_sent *sent = &c->sent[i];
+
+        if (sent->other_id)
+            fail_msg("the key of request %u began two executions, %s is one", i, sent->id);
+        if (!sent->id[0])
+            continue;
+        n++;
+        expect_agreed(w, sent);
+    }
+    list = read_everywhere(w, "/v1/executions?limit=100");
+    answer_finish(&list);
+    print_message("  %u requests, %u with an id\n", c->n, n);
+    for (unsigned i = 0; i < 600; i++) {
+        if (c->codes[i] > 0)
+            print_message("  %u answers of status %u\n", c->codes[i], i);
+    }
+    assert_true(n > 0);
+}
+
+static void expect_no_leaks(struct world *w)
+{
+    for (unsigned i = 0; i < CHAOS_NODES; i++) {
+        uint64_t until_ns = clock_monotonic_ns() + HEAL_S * NS_PER_SECOND;
+        unsigned fds;
+        long threads;
+
+        while ((fds = harness_count_fds(&w->nodes[i])) > w->fds[i] + FDS_SLACK ||
+               (threads = harness_status(&w->nodes[i], "Threads:")) >
+                   w->threads[i] + THREADS_SLACK) {
+            if (clock_monotonic_ns() > until_ns)
+                fail_msg("n%u has %u descriptors of %u, and %ld threads of %ld", i, fds,
+                         w->fds[i], harness_status(&w->nodes[i], "Threads:"), w->threads[i]);
+            usleep(PAUSE_US);
+        }
+        print_message("  n%u: descriptors %u, then %u; threads %ld, then %ld\n", i, w->fds[i],
+                      fds, w->threads[i], threads);
+    }
+}
+
+static void end(struct world *w)
+{
+    for (unsigned i = 0; i < CHAOS_NODES; i++) {
+        expect_alive(&w->nodes[i]);
+        nodes_end(&w->nodes[i]);
+    }
+    nats_end(&w->nats);
+    chaos_finish(&w->chaos);
+    assert_int_equal(unlink(w->log), 0);
+}
+
+static void all_nodes_agree_whatever_is_lost(void **state)
+{
+    const unsigned seed = number("CHAOS_SEED", (unsigned)clock_realtime_ns());
+    static struct world w;
+
+    (void)state;
+    print_message("  CHAOS_SEED=%u\n", seed);
+    w.seed[0] = (unsigned short)seed;
+    w.seed[1] = (unsigned short)(seed >> 16);
+    w.chaos.nodes = w.nodes;
+    w.chaos.wanted = number("CHAOS_EXECUTIONS", 300);
+    begin(&w);
+    chaos_begin(&w.chaos, seed);
+    hurt(&w, number("CHAOS_FAULTS", 4));
+    chaos_join(&w.chaos);
+    wait_healed(&w);
+    wait_same(&w, "executions",
+              "SELECT id, tenant_id, status, accepted_ns, finished_ns, idempotency_key,"
+              " artifact_digest, result_bytes FROM executions ORDER BY id");
+    wait_same(&w, "usage", "SELECT tenant_id, day, cpu_ms FROM usage ORDER BY tenant_id, day");
+    expect_runs(&w);
+    expect_all(&w);
+    expect_no_leaks(&w);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_nodes_agree_whatever_is_lost)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

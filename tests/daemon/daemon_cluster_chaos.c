@@ -134,11 +134,14 @@ static void hurt_node(struct world *w, enum fault fault)
     start_node(w, i);
 }
 
+/* One at a time: of what only two of three have, nothing is promised without them. */
 static void hurt_server(struct world *w, enum fault fault)
 {
-    size_t i = fault == KILL_LEADER ? nats_leader(&w->nats, RECORDS) : draw(w, SERVERS);
     unsigned ms = 200 + draw(w, 8000);
+    size_t i;
 
+    nats_wait_replicas(&w->nats, RECORDS);
+    i = fault == KILL_LEADER ? nats_leader(&w->nats, RECORDS) : draw(w, SERVERS);
     print_message("  %s s%zu for %u ms\n", fault_names[fault], i, ms);
     if (fault == STOP_SERVER) {
         break_for(w->nats.servers[i].pid, ms);

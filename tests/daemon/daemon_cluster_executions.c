@@ -390,6 +390,32 @@ static void what_executions_leave_has_a_room_of_its_own(void **state)
     end(&w);
 }
 
+/* Who told them tells them again, and a node that comes later knows of it. */
+static void what_servers_lost_is_told_anew(void **state)
+{
+    struct world w = {0};
+    struct harness c = {0};
+    struct answer a;
+    char id[38];
+
+    (void)state;
+    begin(&w);
+    a = harness_run(&w.a, "{" FAKE("exit") "}");
+    assert_int_equal(a.status, 200);
+    take_id(&a, id);
+    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"success\"");
+    nats_delete_bucket(&w.nats, "KV_skillvm_executions");
+    nats_wait_node(&w.a, NODE_CUT_OFF("bucket_gone"));
+    nats_make(&w.a);
+    nats_wait_node(&w.a, NODE_JOINED);
+    nats_start_node(&c, &w.nats, "c", "");
+    nats_wait_node(&c, NODE_JOINED);
+    nodes_wait(&c, path_of(id, ""), 200, "\"status\":\"success\"");
+    expect_same(&w, path_of(id, ""));
+    nodes_end(&c);
+    end(&w);
+}
+
 /* Nonsense of a broken node's is left out, counted, and takes nothing away. */
 static void nonsense_changes_nothing(void **state)
 {
@@ -425,6 +451,7 @@ int main(void)
         cmocka_unit_test(a_key_that_was_not_confirmed_is_another_nodes),
         cmocka_unit_test(cpu_time_counts_over_all_nodes),
         cmocka_unit_test(what_executions_leave_has_a_room_of_its_own),
+        cmocka_unit_test(what_servers_lost_is_told_anew),
         cmocka_unit_test(nonsense_changes_nothing),
     };
 

@@ -193,6 +193,12 @@ static void own_rows_are_told(void **state)
     free(result);
     (void)strcpy(record.result_digest, DIGEST);
     assert_int_equal(registry_record_told(registry, &record, NULL), 0);
+    /* Servers that lost something hear of what ended since. */
+    assert_int_equal(registry_records_untell(registry, 10, NULL), 0);
+    assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
+    assert_int_equal(registry_records_untell(registry, 9, NULL), 0);
+    assert_int_equal(registry_record_untold(registry, "", id, NULL), 0);
+    assert_int_equal(registry_record_told(registry, &record, NULL), 0);
     /* The sweep asks for it. */
     assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, &of_skill, NULL), 0);
     assert_int_equal(bytes, 3);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -114,6 +115,13 @@ static enum cluster_fault note(struct tail_session *s, struct err *err)
                : CLUSTER_OK;
 }
 
+static void went_back(struct tail_session *s)
+{
+    log_warn("cluster", "executions=\"are fewer at the servers than here\" revision=%llu",
+             (unsigned long long)s->place.revision);
+    s->cluster->ledger.tell_anew(s->cluster->ledger.ctx);
+}
+
 static void tick(struct tail_session *s)
 {
     s->cluster->ledger.tick(s->cluster->ledger.ctx);
@@ -130,6 +138,7 @@ int cluster_follow_records(struct cluster *c, const struct cluster_ledger *ledge
                                           .check = check,
                                           .apply = apply,
                                           .note = note,
+                                          .went_back = went_back,
                                           .tick = tick};
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 

@@ -142,6 +142,11 @@ static enum cluster_fault look(struct tail_session *s, struct err *err)
         (void)err_set(err, EIO, "the bucket is another one than before");
         return CLUSTER_UNREACHABLE;
     }
+    if (fault == CLUSTER_OK && s->place.revision > bucket.last_revision &&
+        s->tail->kind->went_back) {
+        (void)err_set(err, EIO, "the bucket %s has lost what was in it", s->tail->kind->bucket);
+        return CLUSTER_UNREACHABLE;
+    }
     if (fault == CLUSTER_OK && !s->is_whole && s->place.revision >= bucket.last_revision)
         return note(s, asked_ns, err);
     good_ns = s->tail->confirmed_ns > s->began_ns ? s->tail->confirmed_ns : s->began_ns;
@@ -195,6 +200,8 @@ static enum cluster_fault begin(struct tail_session *s, struct err *err)
     s->created_ns = bucket.created_ns;
     s->is_whole =
         strcmp(s->place.bucket, name) != 0 || s->place.revision > bucket.last_revision;
+    if (s->is_whole && s->place.bucket[0] && kind->went_back)
+        kind->went_back(s);
     if (s->is_whole)
         s->place.revision = 0;
     memcpy(s->place.bucket, name, sizeof(name));

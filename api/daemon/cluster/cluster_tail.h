@@ -33,6 +33,11 @@ struct tail_kind {
                                 struct err *err);
     /* It is still all there is; about every 10 s. */
     enum cluster_fault (*note)(struct tail_session *s, struct err *err);
+    /*
+     * The servers have less than is here, as where they lost what they had taken, or another
+     * bucket: it is read from its beginning. NULL: what is here is taken for all there is.
+     */
+    void (*went_back)(struct tail_session *s);
     /* What else is to be done while all is there; about every second. May be NULL. */
     void (*tick)(struct tail_session *s);
 };

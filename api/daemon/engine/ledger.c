@@ -23,7 +23,9 @@
 
 #define FOLLOW_NS (5 * NS_PER_SECOND)
 #define SLICE_NS  (100 * NS_PER_MS)
-#define TICK_MAX  64u /* executions that one tick tells, and that it ends for others */
+/* What ended so long ago servers that lost their last seconds have. */
+#define ANEW_NS  (3600 * NS_PER_SECOND)
+#define TICK_MAX 64u /* executions that one tick tells, and that it ends for others */
 
 struct ledger {
     struct ledger_env env;
@@ -402,6 +404,15 @@ static void tell_rest(struct ledger *ledger)
     }
 }
 
+static void tell_anew(void *ctx)
+{
+    const struct ledger *ledger = ctx;
+    struct err err = {0};
+
+    if (registry_records_untell(ledger->env.registry, clock_realtime_ns() - ANEW_NS, &err) < 0)
+        log_warn("ledger", "executions=\"not told anew\" reason=\"%s\"", err.message);
+}
+
 /* All that others tell is here: time to look after what is left. */
 static void tick(void *ctx)
 {
@@ -437,8 +448,12 @@ static void *look_after(void *arg)
 
 int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err)
 {
-    const struct cluster_ledger callbacks = {
-        .ctx = ledger, .look = look, .apply = apply, .stop = stop, .tick = tick};
+    const struct cluster_ledger callbacks = {.ctx = ledger,
+                                             .look = look,
+                                             .apply = apply,
+                                             .stop = stop,
+                                             .tell_anew = tell_anew,
+                                             .tick = tick};
     int r;
 
     ledger->engine = engine;

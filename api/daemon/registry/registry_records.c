@@ -24,6 +24,7 @@ enum statement {
     UNTOLD,
     COUNT_UNTOLD,
     TOLD,
+    UNTELL,
     GET_PLACE,
     PUT_PLACE,
     FORGET_PLACE,
@@ -80,6 +81,8 @@ static const char *const text[N_STATEMENTS] = {
     [UNTOLD] = "SELECT id FROM records WHERE NOT is_told AND id > ?1 ORDER BY id LIMIT 1",
     [COUNT_UNTOLD] = "SELECT COUNT(*) FROM records WHERE NOT is_told",
     [TOLD] = "UPDATE records SET is_told = 1, result_digest = NULLIF(?2, '') WHERE id = ?1",
+    [UNTELL] = "UPDATE records SET is_told = 0 WHERE node = '' AND id IN"
+               " (SELECT id FROM executions WHERE finished_ns >= ?1)",
     [GET_PLACE] = "SELECT bucket, revision, noted_ns FROM records_place",
     [PUT_PLACE] = "INSERT OR REPLACE INTO records_place(one, bucket, revision, noted_ns)"
                   " VALUES(1, ?1, ?2, ?3)",
@@ -444,4 +447,11 @@ int registry_record_other(struct registry *registry, const char *id, struct reco
     if (r == 0)
         *ret = row.record;
     return r;
+}
+
+int registry_records_untell(struct registry *registry, uint64_t since_ns, struct err *err)
+{
+    return registry_run(registry, REGISTRY_RECORDS, UNTELL,
+                        REGISTRY_VALUES(registry_number(since_ns)), "note what is to be told",
+                        err);
 }

@@ -2,14 +2,15 @@
 /*
  * This daemon as a node of a cluster: a thread that connects, keeps an entry of the node in the
  * bucket of nodes, and watches those of the others. What the others say is checked like a
- * stranger's, and nothing of it is a promise. No execution waits for anything of this.
+ * stranger's, and nothing of it is a promise.
  *
  * A second thread, with a connection of its own, follows the bucket of changes: what tenants,
- * keys and skills are to be. What the skills hold is in a bucket of objects. They are written
- * there and nowhere else, and become rows of every node.
+ * keys and skills are to be; a third one that of executions. They are written there and nowhere
+ * else, and become rows of every node. What skills hold and executions leave is in two buckets
+ * of objects. Two more threads take what other nodes have no room for.
  *
  * A node is joined while its own entry comes back to it, through a majority of the servers, and
- * every change is made here.
+ * every change and every execution of others is noted here.
  */
 #ifndef SKILLVM_API_DAEMON_CLUSTER_CLUSTER_H
 #define SKILLVM_API_DAEMON_CLUSTER_CLUSTER_H

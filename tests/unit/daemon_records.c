@@ -274,14 +274,79 @@ static void processes_are_found(void **state)
     registry_close(registry);
 }
 
+/* The last beginning counts, whoever's it is, and takes nothing of a stranger's. */
+static void what_begins_anew_is_new(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct record r = other_ended(ID_A, "success");
+    struct registry_execution row;
+    struct registry_execution own = {.id = ID_B,
+                                     .skill_name = "mine",
+                                     .skill_version = "",
+                                     .skill_digest = "",
+                                     .accepted_ns = 8};
+
+    assert_int_equal(make(registry, &r, 1), 0);
+    /* All forgot it but this node. */
+    r = other(ID_A);
+    r.accepted_ns = 20;
+    assert_int_equal(make(registry, &r, 1), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL), 0);
+    assert_string_equal(row.status, "accepted");
+    assert_int_equal(row.accepted_ns, 20);
+    registry_execution_finish(&row);
+    assert_int_equal(stored(registry), 0);
+    /* Another node's acceptance came before this node's own, which was the last. */
+    r = other(ID_B);
+    assert_int_equal(make(registry, &r, 1), 0);
+    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, NULL), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_B, &row, NULL), 0);
+    assert_string_equal(row.node, "");
+    assert_string_equal(row.skill_name, "mine");
+    assert_int_equal(row.accepted_ns, 8);
+    registry_execution_finish(&row);
+    /* Its own row is not another's to begin anew, nor another tenant's to end. */
+    r.accepted_ns = 30;
+    assert_int_equal(make(registry, &r, 1), 0);
+    r = other_ended(ID_B, "failed");
+    (void)strcpy(r.tenant, "ten_" DIGITS);
+    assert_int_equal(registry_record_adopt(registry, &r, NULL), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_B, &row, NULL), 0);
+    assert_int_equal(row.accepted_ns, 8);
+    assert_int_equal(row.finished_ns, 0);
+    registry_execution_finish(&row);
+    registry_close(registry);
+}
+
+/* A key that another has breaks nothing. */
+static void a_key_of_another_is_left_out(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct record r[] = {other_ended(ID_A, "success"), other_ended(ID_B, "success")};
+
+    for (int i = 0; i < 2; i++) {
+        (void)strcpy(r[i].idempotency_key, i == 0 ? "k" : "l");
+        (void)strcpy(r[i].request_digest, DIGEST);
+    }
+    assert_int_equal(make(registry, r, 2), 0);
+    r[0].finished_ns = 11;
+    (void)strcpy(r[0].idempotency_key, "l");
+    assert_int_equal(make(registry, r, 1), 0);
+    registry_close(registry);
+}
+
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_DIR(records_become_rows_once), IN_DIR(what_can_be_no_row_is_counted),
-        IN_DIR(own_rows_are_told),        IN_DIR(the_last_end_is_true),
+        IN_DIR(records_become_rows_once),
+        IN_DIR(what_can_be_no_row_is_counted),
+        IN_DIR(own_rows_are_told),
+        IN_DIR(the_last_end_is_true),
         IN_DIR(processes_are_found),
+        IN_DIR(what_begins_anew_is_new),
+        IN_DIR(a_key_of_another_is_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

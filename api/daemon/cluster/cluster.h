@@ -205,10 +205,13 @@ int cluster_record_end(struct cluster *cluster, const struct record *record,
                        struct record_copy *ret_theirs, struct err *err);
 /*
  * Writes it over one that has ended, and that this node had heard of and forgot: its key is
- * free. 0; -EEXIST where it is not so; -EAGAIN.
+ * free. known: up to which revision it had heard when it looked. 0; -EEXIST where it is not so;
+ * else as of cluster_record_accept.
  */
-int cluster_record_replace(struct cluster *cluster, const struct record *record,
+int cluster_record_replace(struct cluster *cluster, const struct record *record, uint64_t known,
                            struct err *err);
+/* Up to which revision executions of others are rows here. */
+uint64_t cluster_records_known(struct cluster *cluster);
 /*
  * Writes how one of another process ended that is gone. 0; -EEXIST where it has ended; -ENOENT
  * where the servers have no record of it; -EBUSY as above; -EAGAIN.

@@ -17,6 +17,7 @@
 
 #define SUBJECT_SIZE 48u
 #define GROUPS_MAX   8u   /* of other images that are tried */
+#define DRAINED      64u  /* of those that asked while room went */
 #define JOIN_MS      100u /* between two looks at whether this node is joined */
 
 /* FNV-1a. Where two sets of images are taken for one a call may find a node without its image,
@@ -75,17 +76,15 @@ static enum cluster_fault call_one(struct cluster *c, uint64_t group, const char
     struct cluster_entry answer = {0};
     char subject[SUBJECT_SIZE];
     struct cluster_link *link;
-    enum cluster_fault fault = CLUSTER_UNREACHABLE;
-    bool is_used = true;
+    enum cluster_fault fault;
+    bool is_used;
 
+    if (cluster_link_take(c, &link, &is_used, err) < 0)
+        return CLUSTER_UNREACHABLE;
     name_subject(group, subject);
-    /* One that was open may have died. */
-    while (fault == CLUSTER_UNREACHABLE && is_used) {
-        if (cluster_link_take(c, &link, &is_used, err) < 0)
-            return CLUSTER_UNREACHABLE;
-        fault = c->driver->call(link, subject, data, len, &answer, err);
-        cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_NO_ENTRY);
-    }
+    /* Once: somebody may have it whose answer does not come. */
+    fault = c->driver->call(link, subject, data, len, &answer, err);
+    cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_NO_ENTRY);
     if (fault == CLUSTER_OK)
         (void)buf_append(ret_answer, answer.data, answer.len);
     c->driver->release(&answer);
@@ -153,7 +152,8 @@ static enum cluster_fault serve_while_good(struct cluster *c, struct cluster_lin
         fault = serve_one(c, link, CLUSTER_SLICE_MS, &some, err);
     count_serving(c, -1);
     /* Who asked meanwhile hears at once that there is no room. */
-    for (some = true; fault == CLUSTER_OK && some;)
+    some = true;
+    for (unsigned n = 0; n < DRAINED && some && fault == CLUSTER_OK; n++)
         fault = serve_one(c, link, 1, &some, err);
     return fault == CLUSTER_OK ? c->driver->serve(link, NULL, NULL, err) : fault;
 }

@@ -162,13 +162,31 @@ static int next_accepted(const void *ctx, const struct record *there, struct rec
                                                                                   : -EEXIST;
 }
 
+/* With a look at what is there: what is not confirmed may be there all the same. */
+static int accept_by_look(struct cluster *c, const char *id, next_record *next, const void *ctx,
+                          struct err *err)
+{
+    struct record_copy there = {0};
+    struct err why = {0};
+    int r = update(c, id, next, ctx, &there, &why);
+
+    record_copy_finish(&there);
+    if (r == -EALREADY)
+        return 0;
+    if (r == -EAGAIN)
+        return err_set(err, ETIMEDOUT,
+                       "execution %s was not confirmed by the servers of the cluster, and does "
+                       "not run",
+                       id);
+    return r < 0 && why.message[0] ? err_set(err, -r, "%s", why.message) : r;
+}
+
 /*
  * Nobody has its id, but where somebody used its key: so it is written without a look. What
  * came of that is asked where it is not known.
  */
 int cluster_record_accept(struct cluster *c, const struct record *record, struct err *err)
 {
-    struct record_copy there = {0};
     struct cluster_link *link;
     struct err why = {0};
     enum cluster_fault fault;
@@ -188,17 +206,7 @@ int cluster_record_accept(struct cluster *c, const struct record *record, struct
         return 0;
     if (fault != CLUSTER_CONFLICT && !cluster_fault_passes(fault))
         return cluster_result(fault, &why, err);
-    why = (struct err){0};
-    r = update(c, record->id, next_accepted, record, &there, &why);
-    record_copy_finish(&there);
-    if (r == -EALREADY)
-        return 0;
-    if (r == -EAGAIN)
-        return err_set(err, ETIMEDOUT,
-                       "execution %s was not confirmed by the servers of the cluster, and does "
-                       "not run",
-                       record->id);
-    return r < 0 && why.message[0] ? err_set(err, -r, "%s", why.message) : r;
+    return accept_by_look(c, record->id, next_accepted, record, err);
 }
 
 /* What is to take the place of what this node knew, and forgot. */
@@ -212,23 +220,24 @@ static int next_after_forgotten(const void *ctx, const struct record *there, str
     const struct forgotten *forgotten = ctx;
 
     if (there->id[0] && (!there->status[0] || there->revision > forgotten->known))
-        return -EEXIST;
+        return next_accepted(forgotten->record, there, ret);
     *ret = *forgotten->record;
     return 0;
 }
 
-int cluster_record_replace(struct cluster *c, const struct record *record, struct err *err)
+int cluster_record_replace(struct cluster *c, const struct record *record, uint64_t known,
+                           struct err *err)
 {
-    struct forgotten forgotten = {.record = record};
-    struct record_copy there = {0};
-    int r;
+    const struct forgotten forgotten = {record, known};
 
-    (void)pthread_mutex_lock(&c->lock);
-    forgotten.known = c->records.revision;
-    (void)pthread_mutex_unlock(&c->lock);
-    r = update(c, record->id, next_after_forgotten, &forgotten, &there, err);
-    record_copy_finish(&there);
-    return r;
+    return accept_by_look(c, record->id, next_after_forgotten, &forgotten, err);
+}
+
+uint64_t cluster_records_known(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    return c->records.revision;
 }
 
 static int next_ended(const void *ctx, const struct record *there, struct record *ret)

@@ -182,6 +182,14 @@ static enum cluster_fault stay(struct tail_session *s, struct err *err)
     return fault;
 }
 
+/* What is known of another bucket says nothing of this one. */
+static void begin_anew(struct cluster_tail *tail)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&tail->cluster->lock);
+
+    tail->revision = 0;
+}
+
 /* From what was made here already on, where that is of this bucket. */
 static enum cluster_fault begin(struct tail_session *s, struct err *err)
 {
@@ -200,8 +208,10 @@ static enum cluster_fault begin(struct tail_session *s, struct err *err)
     s->created_ns = bucket.created_ns;
     s->is_whole =
         strcmp(s->place.bucket, name) != 0 || s->place.revision > bucket.last_revision;
-    if (s->is_whole && s->place.bucket[0] && kind->went_back)
+    if (s->is_whole && s->place.bucket[0] && kind->went_back) {
+        begin_anew(s->tail);
         kind->went_back(s);
+    }
     if (s->is_whole)
         s->place.revision = 0;
     memcpy(s->place.bucket, name, sizeof(name));

@@ -23,7 +23,7 @@ void ends_finish(struct ends *ends)
     (void)pthread_mutex_destroy(&ends->lock);
 }
 
-bool ends_add(struct ends *ends, const char *tenant, const char *id)
+bool ends_add(struct ends *ends, const char *tenant, const char *id, bool once)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&ends->lock);
     struct wanted_end *end = &ends->list[ends->n];
@@ -32,7 +32,7 @@ bool ends_add(struct ends *ends, const char *tenant, const char *id)
         return false;
     (void)snprintf(end->tenant, sizeof(end->tenant), "%s", tenant);
     (void)snprintf(end->id, sizeof(end->id), "%s", id);
-    end->until_ns = clock_monotonic_ns() + KEPT_NS;
+    end->until_ns = once ? 0 : clock_monotonic_ns() + KEPT_NS;
     ends->n++;
     (void)pthread_cond_broadcast(&ends->changed);
     return true;
@@ -75,9 +75,9 @@ static void *run(void *arg)
 
     while (!ends->is_stopping) {
         try_all(ends);
-        if (ends->n == 0)
+        while (ends->n == 0 && !ends->is_stopping)
             (void)pthread_cond_wait(&ends->changed, &ends->lock);
-        else
+        if (!ends->is_stopping)
             (void)cond_wait_until(&ends->changed, &ends->lock, clock_monotonic_ns() + PAUSE_NS);
     }
     return NULL;

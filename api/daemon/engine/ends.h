@@ -41,7 +41,10 @@ void ends_finish(struct ends *ends);
 int ends_start(struct ends *ends, struct engine *engine, struct err *err);
 /* Nothing is ended any more. */
 void ends_stop(struct ends *ends);
-/* Does not wait. False where there is no place for one more. */
-bool ends_add(struct ends *ends, const char *tenant, const char *id);
+/*
+ * Does not wait. once: it is no matter where it is not found. False where there is no place for
+ * one more.
+ */
+bool ends_add(struct ends *ends, const char *tenant, const char *id, bool once);
 
 #endif

@@ -176,6 +176,7 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
                   const struct registry_execution *execution, struct err *err)
 {
     struct record record = {.accepted_ns = execution->accepted_ns};
+    uint64_t known;
     int r;
 
     copy(record.id, sizeof(record.id), execution->id);
@@ -186,9 +187,10 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
     copy(record.idempotency_key, sizeof(record.idempotency_key), execution->idempotency_key);
     copy(record.request_digest, sizeof(record.request_digest), execution->request_digest);
     cluster_sign_record(ledger->env.cluster, &record);
+    known = cluster_records_known(ledger->env.cluster);
     r = cluster_record_accept(ledger->env.cluster, &record, err);
     if (r == -EEXIST && is_forgotten(ledger, tenant, execution->id))
-        r = cluster_record_replace(ledger->env.cluster, &record, err);
+        r = cluster_record_replace(ledger->env.cluster, &record, known, err);
     if (r == -EEXIST) {
         r = ledger_await(ledger, tenant, execution->id, err);
         return r < 0 ? r : err_set(err, EEXIST, "another node has accepted it");
@@ -370,7 +372,7 @@ static void stop(void *ctx, const struct record *record)
 
     if (record->status[0] && !is_at_work(ledger, record))
         return;
-    if (!ends_add(&ledger->ends, record->tenant, record->id))
+    if (!ends_add(&ledger->ends, record->tenant, record->id, record->status[0] != '\0'))
         log_warn("ledger", "execution=%s is=\"not ended\" reason=\"too many are to be ended\"",
                  record->id);
 }

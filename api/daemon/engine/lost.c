@@ -97,7 +97,8 @@ static bool end_one(struct registry *registry, struct cluster *cluster,
     (void)snprintf(reason, sizeof(reason), "the node %s was lost while this execution ran",
                    process->node);
     r = lost_tell(registry, cluster, &record, reason, &err);
-    if (r == -EEXIST)
+    /* It has ended, or another node has begun it anew under its key. */
+    if (r == -EEXIST || r == -EBUSY)
         return true;
     if (r < 0)
         log_warn("ledger", "execution=%s is=\"not ended\" reason=\"%s\"", id, err.message);

@@ -33,6 +33,8 @@ enum statement {
     UNFINISHED,
     OTHER,
     IS_THERE,
+    TAKE_OVER,
+    DROP_OLD,
     N_STATEMENTS
 };
 
@@ -57,9 +59,9 @@ static const char *const text[N_STATEMENTS] = {
     [END_OTHER] = "UPDATE executions" ENDING " WHERE id = ?1 AND tenant_id = ?8"
                   " AND finished_ns IS NULL"
                   " AND EXISTS(SELECT 1 FROM records WHERE id = ?1 AND node <> '')",
-    [ADOPT] = "UPDATE executions" ENDING " WHERE id = ?1",
+    [ADOPT] = "UPDATE executions" ENDING " WHERE id = ?1 AND tenant_id = ?8",
     /* Under its key another node may have begun another request. */
-    [ADOPT_BEGIN] = "UPDATE executions SET skill_name = ?2, skill_version = ?3,"
+    [ADOPT_BEGIN] = "UPDATE OR IGNORE executions SET skill_name = ?2, skill_version = ?3,"
                     " skill_digest = ?4, accepted_ns = ?5, idempotency_key = NULLIF(?6, ''),"
                     " request_digest = NULLIF(?7, '') WHERE id = ?1 AND tenant_id = ?8",
     /* Changes a row as it is, as IS_THERE. */
@@ -82,7 +84,7 @@ static const char *const text[N_STATEMENTS] = {
     [COUNT_UNTOLD] = "SELECT COUNT(*) FROM records WHERE NOT is_told",
     [TOLD] = "UPDATE records SET is_told = 1, result_digest = NULLIF(?2, '') WHERE id = ?1",
     [UNTELL] = "UPDATE records SET is_told = 0 WHERE node = '' AND id IN"
-               " (SELECT id FROM executions WHERE finished_ns >= ?1)",
+               " (SELECT id FROM executions WHERE finished_ns >= ?1 AND result IS NOT NULL)",
     [GET_PLACE] = "SELECT bucket, revision, noted_ns FROM records_place",
     [PUT_PLACE] = "INSERT OR REPLACE INTO records_place(one, bucket, revision, noted_ns)"
                   " VALUES(1, ?1, ?2, ?3)",
@@ -98,6 +100,13 @@ static const char *const text[N_STATEMENTS] = {
                    " WHERE e.finished_ns IS NULL AND r.node = ?1 AND r.instance = ?2"
                    " AND e.id > ?3 ORDER BY e.id LIMIT 1",
     /* Changes a row as it is: a transaction's own rows are read by no other way. */
+    /* Of two nodes that begin one at once the last one has it. */
+    [TAKE_OVER] = "UPDATE records SET node = '', instance = '' WHERE id = ?1 AND node <> ''"
+                  " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?2"
+                  " AND finished_ns IS NULL)",
+    /* Another node's, which was begun anew since. */
+    [DROP_OLD] = "DELETE FROM executions WHERE id = ?1 AND tenant_id = ?2 AND accepted_ns <> ?3"
+                 " AND EXISTS(SELECT 1 FROM records WHERE id = ?1 AND node <> '')",
     [IS_THERE] = "UPDATE records SET is_told = is_told WHERE id = ?1"
                  " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?2)",
     [OTHER] = "SELECT " ACCEPTED " FROM executions e WHERE e.id = ?1",
@@ -157,6 +166,34 @@ static const struct registry_rows id_kind = REGISTRY_ROWS(record, id_columns);
                     registry_number((e)->accepted_ns), registry_text((e)->idempotency_key),    \
                     registry_text((e)->request_digest), registry_text(tenant))
 
+/* Whether there is a row of a tenant's, within a transaction. 0, -ENOENT or -EIO. */
+static int is_there(struct registry *registry, const char *id, const char *tenant,
+                    struct err *err)
+{
+    return registry_put_step(registry, REGISTRY_RECORDS, IS_THERE,
+                             REGISTRY_VALUES(registry_text(id), registry_text(tenant)),
+                             "look up an execution", err);
+}
+
+/* Another node began it at the same moment, and was overruled by the servers. */
+static int take_over(struct registry *registry, const char *tenant,
+                     const struct registry_execution *execution, struct err *err)
+{
+    int r =
+        registry_put_step(registry, REGISTRY_RECORDS, TAKE_OVER,
+                          REGISTRY_VALUES(registry_text(execution->id), registry_text(tenant)),
+                          "store an execution", err);
+
+    if (r == 0)
+        return registry_step(registry, REGISTRY_RECORDS, ADOPT_BEGIN,
+                             ACCEPTANCE(execution, tenant), "store an execution", err);
+    if (r != -ENOENT)
+        return r;
+    return is_there(registry, execution->id, tenant, err) == 0
+               ? err_set(err, EEXIST, "another node has accepted it")
+               : err_set(err, ENOENT, "the tenant was deleted");
+}
+
 static int accept(struct registry *registry, const char *tenant,
                   const struct registry_execution *execution, struct err *err)
 {
@@ -164,7 +201,7 @@ static int accept(struct registry *registry, const char *tenant,
                               "store an execution", err);
 
     if (r == -ENOENT)
-        return err_set(err, ENOENT, "the tenant was deleted");
+        return take_over(registry, tenant, execution, err);
     return r < 0 ? r
                  : registry_step(registry, REGISTRY_RECORDS, NOTE_OWN,
                                  REGISTRY_VALUES(registry_text(execution->id)),
@@ -284,15 +321,18 @@ static int charge(struct registry *registry, const struct record *record, struct
 /* It is counted as the others count it. */
 static int adopt(struct registry *registry, const struct record *record, struct err *err)
 {
-    int r = registry_step(registry, REGISTRY_RECORDS, UNCHARGE,
-                          REGISTRY_VALUES(registry_text(record->id)), "store usage", err);
+    int r = is_there(registry, record->id, record->tenant, err);
 
-    if (r < 0)
-        return r;
-    r = end_step(registry, ADOPT, record, err);
     /* Its row may have gone meanwhile. */
     if (r < 0)
         return r == -ENOENT ? 0 : r;
+    r = registry_step(registry, REGISTRY_RECORDS, UNCHARGE,
+                      REGISTRY_VALUES(registry_text(record->id)), "store usage", err);
+    if (r < 0)
+        return r;
+    r = end_step(registry, ADOPT, record, err);
+    if (r < 0)
+        return r;
     r = registry_step(registry, REGISTRY_RECORDS, ADOPT_BEGIN,
                       ACCEPTANCE(record, record->tenant), "store an execution", err);
     if (r < 0)
@@ -334,16 +374,32 @@ static int end_again(struct registry *registry, const struct record *record, str
     return r < 0 ? r : adopt(registry, record, err);
 }
 
-/* -ENOENT: it is not there, and cannot be. */
-static int make(struct registry *registry, const struct record *record, struct err *err)
+/* Where the row is of an earlier beginning, which all others forgot or overruled. */
+static int begin_again(struct registry *registry, const struct record *record, struct err *err)
+{
+    int r = registry_put_step(registry, REGISTRY_RECORDS, DROP_OLD,
+                              REGISTRY_VALUES(registry_text(record->id),
+                                              registry_text(record->tenant),
+                                              registry_number(record->accepted_ns)),
+                              "begin an execution anew", err);
+
+    return r < 0 ? r : begin_other(registry, record, err);
+}
+
+static int begin(struct registry *registry, const struct record *record, struct err *err)
 {
     int r = begin_other(registry, record, err);
 
-    if (r == -ENOENT)
-        r = registry_put_step(
-            registry, REGISTRY_RECORDS, IS_THERE,
-            REGISTRY_VALUES(registry_text(record->id), registry_text(record->tenant)),
-            "look up an execution", err);
+    if (r == -ENOENT && !record->status[0])
+        r = begin_again(registry, record, err);
+    return r == -ENOENT ? is_there(registry, record->id, record->tenant, err) : r;
+}
+
+/* -ENOENT: it is not there, and cannot be. */
+static int make(struct registry *registry, const struct record *record, struct err *err)
+{
+    int r = begin(registry, record, err);
+
     if (r < 0 || !record->status[0])
         return r;
     r = end_other(registry, record, err);

@@ -17,7 +17,7 @@
 #define EXECUTIONS "/v1/executions"
 #define ONE_SLOT   "limits:\n  max_running: 1\n"
 #define FAKE(how)  "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
-#define LONG       "{" FAKE("ticks") ",\"timeout\":600,\"async\":true}"
+#define LONG       "{" FAKE("ticks") ",\"timeout\":60,\"async\":true}"
 #define RAN(n)     "\nskillvm_executions_total{status=\"success\"} " n "\n"
 
 struct world {

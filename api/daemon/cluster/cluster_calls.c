@@ -17,7 +17,7 @@
 
 #define SUBJECT_SIZE 48u
 #define GROUPS_MAX   8u   /* of other images that are tried */
-#define DRAINED      64u  /* of those that asked while room went */
+#define DRAIN_MS     20u  /* between two looks at whether all that came was answered */
 #define JOIN_MS      100u /* between two looks at whether this node is joined */
 
 /* FNV-1a. Where two sets of images are taken for one a call may find a node without its image,
@@ -152,10 +152,11 @@ static enum cluster_fault serve_while_good(struct cluster *c, struct cluster_lin
         fault = serve_one(c, link, CLUSTER_SLICE_MS, &some, err);
     count_serving(c, -1);
     /* Who asked meanwhile hears at once that there is no room. */
-    some = true;
-    for (unsigned n = 0; n < DRAINED && some && fault == CLUSTER_OK; n++)
-        fault = serve_one(c, link, 1, &some, err);
-    return fault == CLUSTER_OK ? c->driver->serve(link, NULL, NULL, err) : fault;
+    if (fault == CLUSTER_OK)
+        fault = c->driver->serve(link, NULL, NULL, err);
+    while (fault == CLUSTER_OK && !cluster_is_stopping(c))
+        fault = serve_one(c, link, DRAIN_MS, &some, err);
+    return fault == CLUSTER_NO_ENTRY ? CLUSTER_OK : fault;
 }
 
 static bool is_joined(struct cluster *c)

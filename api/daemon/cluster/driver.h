@@ -180,11 +180,14 @@ struct cluster_driver {
 
     /*
      * From here on next_call gives what is sent to a subject: of those who share a group each
-     * message goes to one. At most one at a time; with NULL none any more.
+     * message goes to one. At most one at a time; with NULL no more come.
      */
     enum cluster_fault (*serve)(struct cluster_link *link, const char *subject,
                                 const char *group, struct err *err);
-    /* Waits for one; its key is "". *ret_some is false where none came. */
+    /*
+     * Waits for one; its key is "". *ret_some is false where none came. CLUSTER_NO_ENTRY where
+     * no more come, and there is none that has come.
+     */
     enum cluster_fault (*next_call)(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
                                     struct cluster_entry *ret, struct err *err);
     /* Answers one that next_call gave, and that was not released. */

@@ -11,21 +11,16 @@
 #define PENDING_BYTES_MAX (32 * 1024 * 1024)
 
 /*
- * libnats before 3.5.1 uses a subscription that was freed where a message comes for it just
- * then (nats.c#637): it is freed when the server has answered something that was asked after it
- * was ended, for then nothing comes for it any more.
+ * Nothing new comes, and next_call gives what has come. libnats before 3.5.1 uses a
+ * subscription that was freed where a message comes for it just then (nats.c#637): it is freed
+ * when it has been drained, for then nothing comes for it any more.
  */
 static enum cluster_fault leave(struct cluster_link *link, struct err *err)
 {
-    natsStatus s = link->calls ? natsSubscription_Unsubscribe(link->calls) : NATS_OK;
+    natsStatus s =
+        link->calls ? natsSubscription_DrainTimeout(link->calls, NATS_REQUEST_MS) : NATS_OK;
 
-    if (s == NATS_OK)
-        s = natsConnection_FlushTimeout(link->connection, NATS_REQUEST_MS);
-    if (s != NATS_OK)
-        return nats_failed(link, s, 0, "cannot stop taking calls", err);
-    natsSubscription_Destroy(link->calls);
-    link->calls = NULL;
-    return CLUSTER_OK;
+    return s == NATS_OK ? CLUSTER_OK : nats_failed(link, s, 0, "cannot stop taking calls", err);
 }
 
 enum cluster_fault nats_serve(struct cluster_link *link, const char *subject, const char *group,
@@ -51,6 +46,11 @@ enum cluster_fault nats_next_call(struct cluster_link *link, unsigned wait_ms, b
     *ret_some = s == NATS_OK;
     if (s == NATS_TIMEOUT || s == NATS_SLOW_CONSUMER)
         return CLUSTER_OK;
+    if (s != NATS_OK && natsSubscription_WaitForDrainCompletion(link->calls, 1) == NATS_OK) {
+        natsSubscription_Destroy(link->calls);
+        link->calls = NULL;
+        return CLUSTER_NO_ENTRY;
+    }
     if (s != NATS_OK)
         return nats_failed(link, s, 0, "cannot take calls", err);
     *ret = (struct cluster_entry){.data = natsMsg_GetData(message),

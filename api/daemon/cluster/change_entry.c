@@ -46,16 +46,6 @@ static bool is_digest(const char *text)
     return strspn(text, HEX) == CHANGE_DIGEST_SIZE - 1;
 }
 
-/* For people, without what a terminal or a log would act on. */
-static bool is_plain(const char *text)
-{
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            return false;
-    }
-    return true;
-}
-
 static int take_limits(struct json_slice limits, struct tenant_limits *ret)
 {
     char reuse[16], network[TENANT_NETWORK_SIZE];
@@ -68,7 +58,7 @@ static int take_limits(struct json_slice limits, struct tenant_limits *ret)
         entry_take_text(limits, "reuse", reuse, sizeof(reuse)) < 0 ||
         tenant_reuse_parse(reuse, strlen(reuse), &ret->reuse) < 0 ||
         entry_take_text(limits, "images", ret->images, sizeof(ret->images)) < 0 ||
-        !is_plain(ret->images) ||
+        !entry_is_plain(ret->images) ||
         entry_take_text(limits, "network", network, sizeof(network)) < 0)
         return -EINVAL;
     return tenant_network_clean(network, strlen(network), ret->network, NULL) < 0 ? -EINVAL : 0;
@@ -79,7 +69,7 @@ static int take_tenant(struct json_slice object, const char *id, struct change_t
     struct json_slice limits;
 
     if (entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 || !ret->name[0] ||
-        !is_plain(ret->name) || strncmp(ret->name, ID_TENANT, strlen(ID_TENANT)) == 0 ||
+        !entry_is_plain(ret->name) || strncmp(ret->name, ID_TENANT, strlen(ID_TENANT)) == 0 ||
         entry_take_bool(object, "disabled", &ret->is_disabled) < 0 ||
         entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
         !json_find(object, "limits", &limits) || take_limits(limits, &ret->limits) < 0)
@@ -98,7 +88,8 @@ static int take_key(struct json_slice object, struct change_key *ret)
         entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
         !is_digest(ret->digest) ||
         entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 ||
-        !is_plain(ret->name) || entry_take_bool(object, "operator", &ret->is_operator) < 0 ||
+        !entry_is_plain(ret->name) ||
+        entry_take_bool(object, "operator", &ret->is_operator) < 0 ||
         entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
         entry_take_number(object, "revoked_ns", INT64_MAX, &ret->revoked_ns) < 0)
         return -EINVAL;
@@ -108,7 +99,7 @@ static int take_key(struct json_slice object, struct change_key *ret)
 /* As a request may name it. */
 static bool is_name(const char *text)
 {
-    return text[0] && text[0] != '.' && is_plain(text) && !strpbrk(text, "/\\@\"");
+    return text[0] && text[0] != '.' && entry_is_plain(text) && !strpbrk(text, "/\\@\"");
 }
 
 /* The packages of a skill, which may have none. */

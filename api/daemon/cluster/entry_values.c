@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/cluster/entry_values.h"
 
+#include "api/daemon/terms/change.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
@@ -42,4 +43,21 @@ int entry_take_text(struct json_slice object, const char *key, char *ret, size_t
         return -EINVAL;
     memcpy(ret, text, strlen(text) + 1);
     return 0;
+}
+
+bool entry_is_plain(const char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+bool entry_is_digest_or_none(const char *text)
+{
+    size_t len = strlen(text);
+
+    return len == 0 ||
+           (len == CHANGE_DIGEST_SIZE - 1 && strspn(text, "0123456789abcdef") == len);
 }

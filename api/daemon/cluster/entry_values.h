@@ -23,4 +23,9 @@ int entry_take_bool(struct json_slice object, const char *key, bool *ret);
 /* A string of up to size - 1 bytes once decoded, without a NUL. */
 int entry_take_text(struct json_slice object, const char *key, char *ret, size_t size);
 
+/* A text for people, without what a terminal or a log would act on. */
+bool entry_is_plain(const char *text);
+/* A SHA-256 in hexadecimal digits, or "". */
+bool entry_is_digest_or_none(const char *text);
+
 #endif

@@ -8,21 +8,6 @@
 
 #define HEX "0123456789abcdef"
 
-static bool is_digest_or_none(const char *text)
-{
-    return !text[0] || (strlen(text) == RECORD_DIGEST_SIZE - 1 &&
-                        strspn(text, HEX) == RECORD_DIGEST_SIZE - 1);
-}
-
-static bool is_plain(const char *text)
-{
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            return false;
-    }
-    return true;
-}
-
 static int take_acceptance(struct json_slice object, struct record *ret)
 {
     if (entry_take_text(object, "tenant", ret->tenant, sizeof(ret->tenant)) < 0 ||
@@ -42,9 +27,9 @@ static int take_acceptance(struct json_slice object, struct record *ret)
         return -EINVAL;
     return tenant_id_valid(ret->tenant) && fleet_node_valid(ret->node) &&
                    strspn(ret->instance, HEX) == RECORD_INSTANCE_SIZE - 1 &&
-                   is_plain(ret->skill_name) && is_plain(ret->skill_version) &&
-                   is_digest_or_none(ret->skill_digest) &&
-                   is_digest_or_none(ret->request_digest) &&
+                   entry_is_plain(ret->skill_name) && entry_is_plain(ret->skill_version) &&
+                   entry_is_digest_or_none(ret->skill_digest) &&
+                   entry_is_digest_or_none(ret->request_digest) &&
                    (ret->idempotency_key[0] != '\0') == (ret->request_digest[0] != '\0')
                ? 0
                : -EINVAL;
@@ -89,8 +74,9 @@ static int take_result(struct json_slice object, struct record *ret)
     if (entry_take_text(object, "result_digest", ret->result_digest,
                         sizeof(ret->result_digest)) < 0)
         return -EINVAL;
-    return is_digest_or_none(ret->result_digest) && is_here == !ret->result_digest[0] ? 0
-                                                                                      : -EINVAL;
+    return entry_is_digest_or_none(ret->result_digest) && is_here == !ret->result_digest[0]
+               ? 0
+               : -EINVAL;
 }
 
 static int take_ending(struct json_slice object, struct record *ret)
@@ -106,7 +92,7 @@ static int take_ending(struct json_slice object, struct record *ret)
         entry_take_number(object, "cpu_ms", RECORD_CPU_MS_MAX, &ret->cpu_ms) < 0 ||
         entry_take_text(object, "artifact_digest", ret->artifact_digest,
                         sizeof(ret->artifact_digest)) < 0 ||
-        !is_digest_or_none(ret->artifact_digest) ||
+        !entry_is_digest_or_none(ret->artifact_digest) ||
         entry_take_number(object, "artifact_bytes", RECORD_ARTIFACT_BYTES_MAX,
                           &ret->artifact_bytes) < 0)
         return -EINVAL;

@@ -64,28 +64,13 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
         if (!record.status[0])
             return CLUSTER_OK;
     }
+    if (record.seen > s->seen)
+        s->seen = record.seen;
     if (staged_add(&s->staged, entry->key, entry->revision, entry->data, entry->len, false) ==
         0)
         return CLUSTER_OK;
     (void)err_set(err, ENOMEM, "there is no memory for the executions of others");
     return CLUSTER_OTHER;
-}
-
-/* What the others knew of tenants when they wrote. */
-static uint64_t seen_by(const struct staged *staged)
-{
-    enum node_refusal unused;
-    struct record record;
-    uint64_t seen = 0;
-
-    for (size_t i = 0; i < staged->n; i++) {
-        const struct staged_entry *e = &staged->list[i];
-
-        if (record_entry_parse(e->key, e->data, e->len, &record, &unused) == 0 &&
-            record.seen > seen)
-            seen = record.seen;
-    }
-    return seen;
 }
 
 static enum cluster_fault apply(struct tail_session *s, const struct change_place *place,
@@ -94,7 +79,8 @@ static enum cluster_fault apply(struct tail_session *s, const struct change_plac
     struct cluster *c = s->cluster;
     unsigned conflicts = 0;
 
-    (void)cluster_await_seen(c, &c->records_distrust_ns, seen_by(&s->staged));
+    (void)cluster_await_seen(c, &c->records_distrust_ns, s->seen);
+    s->seen = 0;
     if (c->ledger.apply(c->ledger.ctx, &s->staged, place, &conflicts, err) < 0)
         return CLUSTER_OTHER;
     if (conflicts > 0)

@@ -71,6 +71,7 @@ struct tail_session {
     bool is_whole;           /* everything comes */
     uint64_t revision;       /* of what came last */
     uint64_t noted_revision; /* whoever notes only what is new may keep it here */
+    uint64_t seen;           /* what others knew of changes when they wrote what is staged */
     uint64_t created_ns;     /* the bucket, by which it is told from another of the name */
     uint64_t began_ns, look_ns, note_ns;
 };

@@ -262,12 +262,12 @@ static const struct registry_column place_columns[] = {
     REGISTRY_COLUMN(REGISTRY_NUMBER, change_place, revision),
     REGISTRY_COLUMN(REGISTRY_NUMBER, change_place, noted_ns),
 };
-static const struct registry_rows place_kind = REGISTRY_ROWS(change_place, place_columns);
+const struct registry_rows registry_place_rows = REGISTRY_ROWS(change_place, place_columns);
 
 int registry_replica_get(struct registry *registry, struct change_place *ret, struct err *err)
 {
     int r = registry_read_row(registry, REGISTRY_CHANGES, GET_PLACE, REGISTRY_VALUES({0}),
-                              &place_kind, ret, "look up the replica", err);
+                              &registry_place_rows, ret, "look up the replica", err);
 
     if (r != -ENOENT)
         return r;

@@ -114,6 +114,8 @@ struct registry_rows {
     {                                                                                          \
         sizeof(struct row), columns, sizeof(columns) / sizeof((columns)[0]), NULL              \
     }
+/* How far a bucket of a cluster is followed: bucket, revision, noted_ns. */
+extern const struct registry_rows registry_place_rows;
 /* Frees the strings of a row and zeroes it. */
 void registry_row_finish(const struct registry_rows *kind, void *row);
 /* Defines the function that does so for a kind of row. */

@@ -142,13 +142,6 @@ static const struct registry_rows kind = REGISTRY_ROWS(read_record, columns);
 static const struct registry_rows accepted_kind = {sizeof(struct read_record), columns,
                                                    N_ACCEPTED, NULL};
 
-static const struct registry_column place_columns[] = {
-    REGISTRY_COLUMN(REGISTRY_ID, change_place, bucket),
-    REGISTRY_COLUMN(REGISTRY_NUMBER, change_place, revision),
-    REGISTRY_COLUMN(REGISTRY_NUMBER, change_place, noted_ns),
-};
-static const struct registry_rows place_kind = REGISTRY_ROWS(change_place, place_columns);
-
 static const struct registry_column process_columns[] = {
     REGISTRY_COLUMN(REGISTRY_ID, registry_process, node),
     REGISTRY_COLUMN(REGISTRY_ID, registry_process, instance),
@@ -450,8 +443,9 @@ int registry_records_make(struct registry *registry, size_t n, registry_record_a
 
 int registry_records_place(struct registry *registry, struct change_place *ret, struct err *err)
 {
-    int r = registry_read_row(registry, REGISTRY_RECORDS, GET_PLACE, REGISTRY_VALUES({0}),
-                              &place_kind, ret, "look up the place of executions", err);
+    int r =
+        registry_read_row(registry, REGISTRY_RECORDS, GET_PLACE, REGISTRY_VALUES({0}),
+                          &registry_place_rows, ret, "look up the place of executions", err);
 
     if (r != -ENOENT)
         return r;

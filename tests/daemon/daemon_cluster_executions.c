@@ -38,16 +38,6 @@ static void end(struct world *w)
     nats_end(&w->nats);
 }
 
-static void take_id(struct answer *a, char ret[38])
-{
-    const char *at = strstr(a->body, "exec_");
-
-    if (!at)
-        fail_msg("no id in %s", a->body);
-    snprintf(ret, 38, "%.37s", at);
-    answer_finish(a);
-}
-
 static const char *path_of(const char *id, const char *rest)
 {
     static char path[2][128];
@@ -68,7 +58,7 @@ static void begin_json(const struct harness *h, const char *json, char ret[38])
     struct answer a = harness_run(h, json);
 
     assert_int_equal(a.status, 202);
-    take_id(&a, ret);
+    nodes_take_id(&a, ret);
     nodes_wait(h, path_of(ret, ""), 200, "\"status\":\"running\"");
 }
 
@@ -102,7 +92,7 @@ static void what_ran_at_one_is_read_at_another(void **state)
     begin(&w);
     a = harness_run(&w.a, "{" FAKE("files") "}");
     assert_int_equal(a.status, 200);
-    take_id(&a, small);
+    nodes_take_id(&a, small);
     nodes_wait(&w.b, path_of(small, ""), 200, "\"status\":\"success\"");
     expect_same(&w, path_of(small, ""));
     expect_same(&w, path_of(small, "/logs"));
@@ -112,7 +102,7 @@ static void what_ran_at_one_is_read_at_another(void **state)
     a = harness_run(&w.a, "{" FAKE("greedy") "}");
     assert_int_equal(a.status, 200);
     assert_true(a.len > 4000000);
-    take_id(&a, large);
+    nodes_take_id(&a, large);
     nodes_wait(&w.b, path_of(large, ""), 200, "\"status\":\"success\"");
     expect_same(&w, path_of(large, ""));
     expect_same(&w, EXECUTIONS);
@@ -120,7 +110,7 @@ static void what_ran_at_one_is_read_at_another(void **state)
     /* Those of a node that is new, and of one that was away. */
     nodes_stop(&w.b);
     a = harness_run(&w.a, "{" FAKE("files") "}");
-    take_id(&a, small);
+    nodes_take_id(&a, small);
     nats_start_node(&w.b, &w.nats, "b", "");
     nats_wait_node(&w.b, NODE_JOINED);
     expect_same(&w, EXECUTIONS);
@@ -190,10 +180,10 @@ static void a_key_begins_one_at_all_nodes(void **state)
     expect(harness_run(&w.b, "{" FAKE("exit") ",\"input\":2,\"idempotency_key\":\"k1\"}"), 409,
            "another request began");
     a = harness_run(&w.a, running);
-    take_id(&a, id);
+    nodes_take_id(&a, id);
     b = harness_run(&w.b, running);
     assert_int_equal(b.status, 202);
-    take_id(&b, other);
+    nodes_take_id(&b, other);
     assert_string_equal(id, other);
     expect(harness_request(&w.b, "DELETE", path_of(id, ""), "", "", 0), 202,
            "\"status\":\"cancelling\"");
@@ -211,7 +201,7 @@ static void what_a_lost_node_ran_has_failed(void **state)
     (void)state;
     begin(&w);
     a = harness_run(&w.b, "{" FAKE("files") "}");
-    take_id(&a, done);
+    nodes_take_id(&a, done);
     begin_long(&w.b, lost);
     assert_int_equal(harness_stop(&w.b, SIGKILL), -1);
     nodes_wait(&w.a, path_of(lost, ""), 200, "the node b was lost while this execution ran");
@@ -306,7 +296,7 @@ static void a_key_that_was_not_confirmed_is_another_nodes(void **state)
     nats_wait_node(&w.a, NODE_JOINED);
     a = harness_run(&w.b, "{" FAKE("exit") "}");
     assert_int_equal(a.status, 200);
-    take_id(&a, later);
+    nodes_take_id(&a, later);
     nodes_wait(&w.a, path_of(later, ""), 200, "\"status\":\"success\"");
     expect(get_of(&w.b, id, ""), 200, "\"status\":\"running\"");
     expect(harness_request(&w.b, "DELETE", path_of(id, ""), "", "", 0), 202, "");
@@ -377,13 +367,13 @@ static void what_executions_leave_has_a_room_of_its_own(void **state)
     nodes_wait(&w.b, "/v1/skills", 200, "\"name\":\"demo\"");
     a = harness_run(&w.a, "{" FAKE("greedy") "}");
     assert_int_equal(a.status, 200);
-    take_id(&a, large);
+    nodes_take_id(&a, large);
     expect(get_of(&w.a, large, ""), 200, "\"status\":\"success\"");
     nodes_wait(&w.b, EXECUTIONS "?status=success", 200, large);
     expect(get_of(&w.b, large, ""), 503, "object_unavailable");
     a = harness_run(&w.a, "{" FAKE("files") "}");
     assert_int_equal(a.status, 200);
-    take_id(&a, small);
+    nodes_take_id(&a, small);
     nodes_wait(&w.b, path_of(small, ""), 200, "\"status\":\"success\"");
     expect(get_of(&w.b, small, "/files/a.txt"), 200, "alpha");
     assert_int_equal(harness_push(&w.b, "more", "1.0", "print(2)"), 201);
@@ -402,7 +392,7 @@ static void what_servers_lost_is_told_anew(void **state)
     begin(&w);
     a = harness_run(&w.a, "{" FAKE("exit") "}");
     assert_int_equal(a.status, 200);
-    take_id(&a, id);
+    nodes_take_id(&a, id);
     nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"success\"");
     nats_delete_bucket(&w.nats, "KV_skillvm_executions");
     nats_wait_node(&w.a, NODE_CUT_OFF("bucket_gone"));
@@ -426,7 +416,7 @@ static void nonsense_changes_nothing(void **state)
     (void)state;
     begin(&w);
     a = harness_run(&w.a, "{" FAKE("files") "}");
-    take_id(&a, id);
+    nodes_take_id(&a, id);
     nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"success\"");
     snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
     nats_publish(&w.nats, subject, "{}", 2);

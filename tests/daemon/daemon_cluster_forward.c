@@ -48,16 +48,6 @@ static void end(struct world *w)
     nats_end(&w->nats);
 }
 
-static void take_id(struct answer *a, char ret[38])
-{
-    const char *at = strstr(a->body, "exec_");
-
-    if (!at)
-        fail_msg("no id in %s", a->body);
-    snprintf(ret, 38, "%.37s", at);
-    answer_finish(a);
-}
-
 static const char *path_of(const char *id)
 {
     static char path[128];
@@ -72,7 +62,7 @@ static void fill(const struct harness *h, char ret_id[38])
     struct answer a = harness_run(h, LONG);
 
     assert_int_equal(a.status, 202);
-    take_id(&a, ret_id);
+    nodes_take_id(&a, ret_id);
     nodes_wait(h, path_of(ret_id), 200, "\"status\":\"running\"");
 }
 
@@ -118,7 +108,7 @@ static void who_has_no_room_asks_another(void **state)
     {
         char id[38], path[160];
 
-        take_id(&there, id);
+        nodes_take_id(&there, id);
         snprintf(path, sizeof(path), "%s/files/a.txt", path_of(id));
         expect(harness_get(&w.a, path), 200, "alpha");
     }
@@ -162,7 +152,7 @@ static void where_nobody_has_room_it_waits(void **state)
         struct answer a = harness_run(&w.a, LONG);
 
         assert_int_equal(a.status, 202);
-        take_id(&a, other);
+        nodes_take_id(&a, other);
     }
     nodes_wait(&w.b, path_of(other), 200, "\"status\":\"running\"");
     nodes_wait(&w.a, path_of(other), 200, "\"status\":\"accepted\"");
@@ -228,7 +218,7 @@ static void who_waits_hears_that_a_node_is_lost(void **state)
     begin(&w);
     fill(&w.a, held);
     a = harness_run(&w.a, LONG);
-    take_id(&a, other);
+    nodes_take_id(&a, other);
     nodes_wait(&w.b, path_of(other), 200, "\"status\":\"running\"");
     assert_int_equal(harness_stop(&w.b, SIGKILL), -1);
     nodes_wait(&w.a, path_of(other), 200, "the node b was lost while this execution ran");

@@ -32,5 +32,7 @@ int nodes_try_key(const struct harness *h, const char *key);
 void nodes_wait_key(const struct harness *h, const char *key, int status);
 /* Waits until a GET of the operator's gives this status and this part. */
 void nodes_wait(const struct harness *h, const char *path, int status, const char *part);
+/* The id of the execution that an answer names; finishes the answer. */
+void nodes_take_id(struct answer *a, char ret[38]);
 
 #endif

@@ -169,8 +169,8 @@ struct cluster_ledger {
                  unsigned *ret_conflicts, struct err *err);
     /* Somebody wants an execution of this process to end, or says that it has. */
     void (*stop)(void *ctx, const struct record *record);
-    /* The servers may have lost what they were told. */
-    void (*tell_anew)(void *ctx);
+    /* The servers may have lost what they were told since a time (realtime). */
+    void (*tell_anew)(void *ctx, uint64_t since_ns);
     /* Called about every second while all that there is is here. */
     void (*tick)(void *ctx);
 };

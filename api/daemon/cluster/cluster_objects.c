@@ -27,6 +27,8 @@
  * is there makes it new long before.
  */
 #define FRESH_NS (30 * 60 * NS_PER_SECOND)
+/* What drops the oldest has not dropped what it took so lately. */
+#define LATELY_NS (10 * 60 * NS_PER_SECOND)
 
 /* An object on its way. */
 struct transfer {
@@ -241,6 +243,12 @@ static enum cluster_fault upload(struct transfer *t, uint64_t size, struct err *
     return fault;
 }
 
+/* Its chunks go before what is said of them. */
+static bool may_be_dropped(const struct transfer *t)
+{
+    return t->kept == CLUSTER_OF_EXECUTIONS && clock_realtime_ns() > t->stored_ns + LATELY_NS;
+}
+
 static enum cluster_fault put(struct transfer *t, uint64_t size, struct err *err)
 {
     enum cluster_fault fault = CLUSTER_CONFLICT;
@@ -250,10 +258,9 @@ static enum cluster_fault put(struct transfer *t, uint64_t size, struct err *err
         fault = look(t, err);
         if (fault != CLUSTER_OK)
             return fault;
-        /* What drops the oldest may have dropped its chunks. */
-        if (!t->is_there || t->meta.size != size || t->kept == CLUSTER_OF_EXECUTIONS)
+        if (!t->is_there || t->meta.size != size || may_be_dropped(t))
             fault = upload(t, size, err);
-        else if (clock_realtime_ns() > t->stored_ns + FRESH_NS)
+        else if (t->kept == CLUSTER_OF_SKILLS && clock_realtime_ns() > t->stored_ns + FRESH_NS)
             fault = say(t, &t->meta, err);
     }
     return fault;

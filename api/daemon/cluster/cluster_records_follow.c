@@ -12,6 +12,14 @@
 
 #define BATCH     256u
 #define FUTURE_NS (3600 * NS_PER_SECOND)
+/* What ended so long ago servers that lost their last seconds have. */
+#define ANEW_NS (3600 * NS_PER_SECOND)
+/*
+ * What servers of one cluster lose of each other when another leads: so many revisions before
+ * the last, and what was told so long before everything was here.
+ */
+#define AGAIN     1024u
+#define UNSURE_NS (60 * NS_PER_SECOND)
 
 /* It has no entry that says who it is. */
 static enum cluster_fault identify(struct tail_session *s, char ret[CHANGE_MARK_SIZE],
@@ -105,7 +113,13 @@ static void went_back(struct tail_session *s)
 {
     log_warn("cluster", "executions=\"are fewer at the servers than here\" revision=%llu",
              (unsigned long long)s->place.revision);
-    s->cluster->ledger.tell_anew(s->cluster->ledger.ctx);
+    s->cluster->ledger.tell_anew(s->cluster->ledger.ctx, clock_realtime_ns() - ANEW_NS);
+}
+
+static void began(struct tail_session *s, uint64_t whole_ns)
+{
+    if (whole_ns > UNSURE_NS)
+        s->cluster->ledger.tell_anew(s->cluster->ledger.ctx, whole_ns - UNSURE_NS);
 }
 
 static void tick(struct tail_session *s)
@@ -125,6 +139,8 @@ int cluster_follow_records(struct cluster *c, const struct cluster_ledger *ledge
                                           .apply = apply,
                                           .note = note,
                                           .went_back = went_back,
+                                          .again = AGAIN,
+                                          .began = began,
                                           .tick = tick};
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 

@@ -77,7 +77,8 @@ static enum cluster_fault commit(struct tail_session *s, struct err *err)
     struct change_place place = s->place;
     enum cluster_fault fault = CLUSTER_OK;
 
-    place.revision = s->revision;
+    if (s->revision > place.revision)
+        place.revision = s->revision;
     place.noted_ns = clock_realtime_ns();
     staged_sort(&s->staged);
     /* A place by itself is noted now and then. */
@@ -124,6 +125,27 @@ static enum cluster_fault note(struct tail_session *s, uint64_t asked_ns, struct
     return kind->note(s, err);
 }
 
+/*
+ * Whether the bucket is still what it was when the session began. A watch goes on in another
+ * one, and behind what servers lost or wrote past.
+ */
+static enum cluster_fault check_same(struct tail_session *s,
+                                     const struct cluster_bucket *bucket, struct err *err)
+{
+    const char *name = s->tail->kind->bucket;
+
+    if (bucket->created_ns != s->created_ns)
+        (void)err_set(err, EIO, "the bucket is another one than before");
+    else if (s->place.revision > bucket->last_revision && s->tail->kind->went_back)
+        (void)err_set(err, EIO, "the bucket %s has lost what was in it", name);
+    else if (s->tail->kind->again > 0 &&
+             (s->is_doubtful || strcmp(bucket->leader, s->leader) != 0))
+        (void)err_set(err, EIO, "the bucket %s has another leader than before", name);
+    else
+        return CLUSTER_OK;
+    return CLUSTER_UNREACHABLE;
+}
+
 /* Asks whether there is more than what is made here. */
 static enum cluster_fault look(struct tail_session *s, struct err *err)
 {
@@ -137,15 +159,12 @@ static enum cluster_fault look(struct tail_session *s, struct err *err)
     s->look_ns = clock_monotonic_ns() + LOOK_MS * NS_PER_MS;
     if (fault != CLUSTER_OK && !cluster_fault_passes(fault))
         return fault;
-    /* A watch may go on in it, behind what it has lost. */
-    if (fault == CLUSTER_OK && bucket.created_ns != s->created_ns) {
-        (void)err_set(err, EIO, "the bucket is another one than before");
-        return CLUSTER_UNREACHABLE;
-    }
-    if (fault == CLUSTER_OK && s->place.revision > bucket.last_revision &&
-        s->tail->kind->went_back) {
-        (void)err_set(err, EIO, "the bucket %s has lost what was in it", s->tail->kind->bucket);
-        return CLUSTER_UNREACHABLE;
+    if (fault == CLUSTER_OK) {
+        fault = check_same(s, &bucket, err);
+        if (fault != CLUSTER_OK)
+            return fault;
+    } else {
+        s->is_doubtful = true;
     }
     if (fault == CLUSTER_OK && !s->is_whole && s->place.revision >= bucket.last_revision)
         return note(s, asked_ns, err);
@@ -215,11 +234,14 @@ static enum cluster_fault begin(struct tail_session *s, struct err *err)
     if (s->is_whole)
         s->place.revision = 0;
     memcpy(s->place.bucket, name, sizeof(name));
-    s->revision = s->place.revision;
+    memcpy(s->leader, bucket.leader, sizeof(s->leader));
+    s->revision = s->place.revision > kind->again ? s->place.revision - kind->again : 0;
+    if (kind->began)
+        kind->began(s, s->is_whole ? 0 : s->place.noted_ns);
     /* One that nothing was ever in has nothing to wait for. */
     if (bucket.last_revision == 0)
         s->is_whole = false;
-    return c->driver->watch(s->link, kind->bucket, s->place.revision, err);
+    return c->driver->watch(s->link, kind->bucket, s->revision, err);
 }
 
 static enum cluster_fault follow(struct cluster_tail *tail, size_t server, struct err *err)

@@ -38,6 +38,15 @@ struct tail_kind {
      * bucket: it is read from its beginning. NULL: what is here is taken for all there is.
      */
     void (*went_back)(struct tail_session *s);
+    /*
+     * So many revisions before the last are read again at the beginning of a session, which is
+     * also where another server leads the bucket: it may have something else there than the one
+     * before it.
+     */
+    uint64_t again;
+    /* A session begins, and everything was here last at a time (realtime; 0: never). May be
+       NULL. */
+    void (*began)(struct tail_session *s, uint64_t whole_ns);
     /* What else is to be done while all is there; about every second. May be NULL. */
     void (*tick)(struct tail_session *s);
 };
@@ -74,6 +83,8 @@ struct tail_session {
     uint64_t seen;           /* what others knew of changes when they wrote what is staged */
     uint64_t created_ns;     /* the bucket, by which it is told from another of the name */
     uint64_t began_ns, look_ns, note_ns;
+    char leader[CLUSTER_LEADER_SIZE]; /* of the bucket, when it began */
+    bool is_doubtful;                 /* it may have had none since */
 };
 
 /* Begins to follow from where the rows are. Under the lock of the cluster. 0 or -errno. */

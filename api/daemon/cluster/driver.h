@@ -18,11 +18,12 @@
 #include <stdint.h>
 
 /* Both sides have the same, or the module is of another version. */
-#define CLUSTER_DRIVER_VERSION 5u
+#define CLUSTER_DRIVER_VERSION 6u
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
-#define CLUSTER_KEY_SIZE 129u
+#define CLUSTER_KEY_SIZE    129u
+#define CLUSTER_LEADER_SIZE 65u
 
 #define CLUSTER_OBJECT_META  "M."
 #define CLUSTER_OBJECT_CHUNK "C."
@@ -70,9 +71,11 @@ struct cluster_bucket {
     uint32_t max_value_bytes;
     bool drops_old; /* a full one takes what is new, and drops what is old */
     /* Not of one that is to be made. */
-    uint64_t last_revision; /* of whatever was written last */
-    uint64_t created_ns;    /* another one of the name has another */
-    uint64_t bytes;         /* that it takes */
+    uint64_t last_revision;           /* of whatever was written last */
+    uint64_t created_ns;              /* another one of the name has another */
+    uint64_t bytes;                   /* that it takes */
+    char leader[CLUSTER_LEADER_SIZE]; /* the server that leads it; "": none, or only one has it
+                                       */
 };
 
 /* An entry of a bucket, the mark that one was removed, or a message. Given back by release. */

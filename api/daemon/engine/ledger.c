@@ -23,9 +23,7 @@
 
 #define FOLLOW_NS (5 * NS_PER_SECOND)
 #define SLICE_NS  (100 * NS_PER_MS)
-/* What ended so long ago servers that lost their last seconds have. */
-#define ANEW_NS  (3600 * NS_PER_SECOND)
-#define TICK_MAX 64u /* executions that one tick tells, and that it ends for others */
+#define TICK_MAX  64u /* executions that one tick tells, and that it ends for others */
 
 struct ledger {
     struct ledger_env env;
@@ -291,8 +289,8 @@ static int yield(struct ledger *ledger, const struct record *record, struct reco
     return -EEXIST;
 }
 
-static int tell(struct ledger *ledger, struct record *record, struct buf *ret_result,
-                struct err *err)
+static int tell_end(struct ledger *ledger, struct record *record, struct buf *ret_result,
+                    struct err *err)
 {
     struct record_copy theirs = {0};
     int r = send(ledger, record, &theirs, err);
@@ -300,6 +298,25 @@ static int tell(struct ledger *ledger, struct record *record, struct buf *ret_re
     if (r == -EEXIST)
         r = yield(ledger, record, &theirs.record, ret_result, err);
     record_copy_finish(&theirs);
+    return r;
+}
+
+/* Where others ended it meanwhile, who follows hears of that. */
+static int tell_begin(struct ledger *ledger, struct record *record, struct err *err)
+{
+    int r;
+
+    cluster_sign_record(ledger->env.cluster, record);
+    r = cluster_record_accept(ledger->env.cluster, record, err);
+    return r == -EEXIST ? 0 : r;
+}
+
+static int tell(struct ledger *ledger, struct record *record, struct buf *ret_result,
+                struct err *err)
+{
+    int r = record->status[0] ? tell_end(ledger, record, ret_result, err)
+                              : tell_begin(ledger, record, err);
+
     return r < 0 ? r : registry_record_told(ledger->env.registry, record, err);
 }
 
@@ -356,7 +373,7 @@ static int apply(void *ctx, const struct staged *records, const struct change_pl
     return r;
 }
 
-/* Whether it waits or runs here, or a worker is about to tell how it ended. */
+/* Whether it waits or runs here, or a worker is about to tell how it ended itself. */
 static bool is_at_work(struct ledger *ledger, const struct record *record)
 {
     struct execution *e = engine_find(ledger->engine, record->tenant, record->id);
@@ -383,8 +400,9 @@ static void tell_again(struct ledger *ledger, const char *id)
     struct record record;
     struct err ignored = {0};
 
-    if (registry_record_get(ledger->env.registry, id, &record, &result, &ignored) == 0 &&
-        !is_at_work(ledger, &record))
+    if (registry_record_get(ledger->env.registry, id, &record, &result, &ignored) < 0)
+        return;
+    if (!record.status[0] || !is_at_work(ledger, &record))
         (void)tell(ledger, &record, NULL, &ignored);
 }
 
@@ -406,12 +424,12 @@ static void tell_rest(struct ledger *ledger)
     }
 }
 
-static void tell_anew(void *ctx)
+static void tell_anew(void *ctx, uint64_t since_ns)
 {
     const struct ledger *ledger = ctx;
     struct err err = {0};
 
-    if (registry_records_untell(ledger->env.registry, clock_realtime_ns() - ANEW_NS, &err) < 0)
+    if (registry_records_untell(ledger->env.registry, since_ns, &err) < 0)
         log_warn("ledger", "executions=\"not told anew\" reason=\"%s\"", err.message);
 }
 

@@ -308,6 +308,8 @@ enum cluster_fault nats_look(struct cluster_link *link, const struct nats_layout
     ret->created_ns = (uint64_t)info->Created;
     ret->last_revision = info->State.LastSeq;
     ret->bytes = info->State.Bytes;
+    (void)snprintf(ret->leader, sizeof(ret->leader), "%s",
+                   info->Cluster && info->Cluster->Leader ? info->Cluster->Leader : "");
     jsStreamInfo_Destroy(info);
     return CLUSTER_OK;
 }

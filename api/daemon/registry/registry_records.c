@@ -24,6 +24,7 @@ enum statement {
     UNTOLD,
     COUNT_UNTOLD,
     TOLD,
+    TOLD_BEGIN,
     UNTELL,
     GET_PLACE,
     PUT_PLACE,
@@ -76,15 +77,20 @@ static const char *const text[N_STATEMENTS] = {
                  " WHERE e.id = ?1 AND usage.tenant_id = e.tenant_id"
                  " AND usage.day = e.finished_ns / 86400000000000",
     [GET] = "SELECT " ACCEPTED ","
-            " e.status, e.finished_ns, r.cpu_ms, COALESCE(e.artifact_digest, ''),"
-            " e.artifact_bytes, e.result_bytes, e.result"
+            " IIF(e.finished_ns IS NULL, '', e.status), COALESCE(e.finished_ns, 0), r.cpu_ms, "
+            "COALESCE(e.artifact_digest, ''),"
+            " e.artifact_bytes, e.result_bytes, IIF(e.finished_ns IS NULL, '', e.result)"
             " FROM executions e JOIN records r ON r.id = e.id"
-            " WHERE e.id = ?1 AND r.node = '' AND e.finished_ns IS NOT NULL",
+            " WHERE e.id = ?1 AND r.node = ''",
     [UNTOLD] = "SELECT id FROM records WHERE NOT is_told AND id > ?1 ORDER BY id LIMIT 1",
     [COUNT_UNTOLD] = "SELECT COUNT(*) FROM records WHERE NOT is_told",
     [TOLD] = "UPDATE records SET is_told = 1, result_digest = NULLIF(?2, '') WHERE id = ?1",
+    /* Its end may have come meanwhile, which is not. */
+    [TOLD_BEGIN] = "UPDATE records SET is_told = 1 WHERE id = ?1 AND EXISTS"
+                   "(SELECT 1 FROM executions WHERE id = ?1 AND finished_ns IS NULL)",
     [UNTELL] = "UPDATE records SET is_told = 0 WHERE node = '' AND id IN"
-               " (SELECT id FROM executions WHERE finished_ns >= ?1 AND result IS NOT NULL)",
+               " (SELECT id FROM executions WHERE finished_ns IS NULL UNION ALL"
+               " SELECT id FROM executions WHERE finished_ns >= ?1 AND result IS NOT NULL)",
     [GET_PLACE] = "SELECT bucket, revision, noted_ns FROM records_place",
     [PUT_PLACE] = "INSERT OR REPLACE INTO records_place(one, bucket, revision, noted_ns)"
                   " VALUES(1, ?1, ?2, ?3)",
@@ -255,6 +261,10 @@ int registry_records_untold(struct registry *registry, uint64_t *ret, struct err
 int registry_record_told(struct registry *registry, const struct record *record,
                          struct err *err)
 {
+    if (!record->status[0])
+        return registry_run(registry, REGISTRY_RECORDS, TOLD_BEGIN,
+                            REGISTRY_VALUES(registry_text(record->id)), "note what is told",
+                            err);
     return registry_run(
         registry, REGISTRY_RECORDS, TOLD,
         REGISTRY_VALUES(registry_text(record->id), registry_text(record->result_digest)),

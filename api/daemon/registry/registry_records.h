@@ -16,20 +16,24 @@ int registry_record_accept(struct registry *registry, const char *tenant,
 
 /*
  * The record of an own row, without who this node is; its result, which is the caller's to
- * free, is in ret->result too. 0; -ENOENT: there is none, or none that has ended; -EIO;
+ * free, is in ret->result too. 0, with no status where it has not ended; -ENOENT; -EIO;
  * -ENOMEM.
  */
 int registry_record_get(struct registry *registry, const char *id, struct record *ret,
                         char **ret_result, struct err *err);
-/* An own row after this id ("": the first) whose end is not told. 0, -ENOENT or -EIO. */
+/* An own row after this id ("": the first) that is not told, or whose end is not. 0, -ENOENT or
+ * -EIO. */
 int registry_record_untold(struct registry *registry, const char *after,
                            char ret[RECORD_ID_SIZE], struct err *err);
 /* How many there are. 0 or -EIO. */
 int registry_records_untold(struct registry *registry, uint64_t *ret, struct err *err);
-/* It is told, with the object that its result is there. 0 or -EIO. */
+/* It is told, with the object that its result is there, or that it began. 0 or -EIO. */
 int registry_record_told(struct registry *registry, const struct record *record,
                          struct err *err);
-/* Own ends since a time (realtime) are to be told, as if they were not. 0 or -EIO. */
+/*
+ * Own ends since a time (realtime), and what has not ended, are to be told as if they were not.
+ * 0 or -EIO.
+ */
 int registry_records_untell(struct registry *registry, uint64_t since_ns, struct err *err);
 /* What others say of an own row and its end takes the place of what it says. 0 or -EIO. */
 int registry_record_adopt(struct registry *registry, const struct record *record,

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Another server leads a bucket, which may lack what the one before it had, or have more. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/nodes_world.h"
+
+#include "base/clock.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RECORDS    "KV_skillvm_executions"
+#define EXECUTIONS "/v1/executions"
+#define FAKE(how)  "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
+#define LINES      "  replicas: 3\n"
+
+struct world {
+    struct nats_world nats;
+    struct harness a, b;
+};
+
+static void begin(struct world *w)
+{
+    nats_begin(&w->nats, 3);
+    nats_start_node(&w->a, &w->nats, "a", LINES);
+    nats_start_node(&w->b, &w->nats, "b", LINES);
+    nats_make(&w->a);
+    nats_wait_node(&w->a, NODE_JOINED);
+    nats_wait_node(&w->b, NODE_JOINED);
+    harness_wait_ready(&w->a);
+    assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
+    nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
+}
+
+static void end(struct world *w)
+{
+    nodes_end(&w->b);
+    nodes_end(&w->a);
+    nats_end(&w->nats);
+}
+
+/* Runs one at a node, whose end both have then, or one that goes on. */
+static void run(const struct world *w, const char *json, int status, const char *state,
+                char ret[38])
+{
+    struct answer a = harness_run(&w->a, json);
+    char path[64];
+
+    assert_int_equal(a.status, status);
+    nodes_take_id(&a, ret);
+    snprintf(path, sizeof(path), EXECUTIONS "/%s", ret);
+    nodes_wait(&w->b, path, 200, state);
+}
+
+/* The record at the servers, or NULL: the caller's. */
+static char *record_of(const struct world *w, const char *id)
+{
+    char subject[128], found[256];
+
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
+    return nats_last(&w->nats, RECORDS, subject, found);
+}
+
+static void lose(const struct world *w, const char *id)
+{
+    char subject[128];
+
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
+    nats_purge(&w->nats, RECORDS, subject);
+    assert_null(record_of(w, id));
+}
+
+static void wait_record(const struct world *w, const char *id)
+{
+    uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+    char *record;
+
+    while (!(record = record_of(w, id))) {
+        if (clock_monotonic_ns() > until_ns)
+            fail_msg("%s is not told anew", id);
+        usleep(50000);
+    }
+    free(record);
+}
+
+/* As if what a server that led wrote had never come. */
+static void miss(const struct harness *h, const char *id)
+{
+    sqlite3 *db = NULL;
+    char path[256], *sql = sqlite3_mprintf("PRAGMA foreign_keys = ON;"
+                                           "DELETE FROM executions WHERE id = %Q",
+                                           id);
+
+    snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_changes(db), 1);
+    sqlite3_free(sql);
+    sqlite3_close(db);
+}
+
+static void what_another_leader_has_not_is_told_and_read_again(void **state)
+{
+    struct world w = {0};
+    char missed[38], ended[38], runs[38], other[38], path[64];
+    size_t leader;
+
+    (void)state;
+    begin(&w);
+    run(&w, "{" FAKE("exit") "}", 200, "\"status\":\"success\"", missed);
+    run(&w, "{" FAKE("exit") "}", 200, "\"status\":\"success\"", ended);
+    run(&w, "{" FAKE("ticks") ",\"timeout\":600,\"async\":true}", 202, "", runs);
+    miss(&w.b, missed);
+    lose(&w, ended);
+    lose(&w, runs);
+    run(&w, "{" FAKE("exit") "}", 200, "\"status\":\"success\"", other);
+    nats_wait_replicas(&w.nats, RECORDS);
+    leader = nats_leader(&w.nats, RECORDS);
+    nats_kill(&w.nats, leader);
+    snprintf(path, sizeof(path), EXECUTIONS "/%s", missed);
+    nodes_wait(&w.b, path, 200, "\"status\":\"success\"");
+    nats_restart(&w.nats, leader);
+    wait_record(&w, ended);
+    wait_record(&w, runs);
+    nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
+    snprintf(path, sizeof(path), EXECUTIONS "/%s", runs);
+    harness_expect(harness_request(&w.b, "DELETE", path, "", "", 0), 202, "");
+    nodes_wait(&w.a, path, 200, "\"status\":\"cancelled\"");
+    nodes_wait(&w.b, path, 200, "\"status\":\"cancelled\"");
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_another_leader_has_not_is_told_and_read_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -196,6 +196,32 @@ static char *query(const struct harness *h, const char *sql)
     return (char *)out.data;
 }
 
+/* What is known of one that does not end. */
+static void fail_open(const struct world *w, unsigned node, const char *open)
+{
+    char subject[80], found[256], *record;
+    struct answer a = harness_get(&w->nodes[node], "/v1/admin/cluster");
+
+    print_message("  n%u says %s\n", node, a.body);
+    answer_finish(&a);
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%.37s", open);
+    record = nats_last(&w->nats, RECORDS, subject, found);
+    print_message("  the servers have %s\n", record ? record : "none");
+    free(record);
+    for (unsigned i = 0; i < CHAOS_NODES; i++) {
+        char sql[256], *row;
+
+        snprintf(sql, sizeof(sql),
+                 "SELECT e.*, r.* FROM executions e JOIN records r ON r.id = e.id"
+                 " WHERE e.id = '%.37s'",
+                 open);
+        row = query(&w->nodes[i], sql);
+        print_message("  n%u has %s\n", i, row);
+        free(row);
+    }
+    fail_msg("n%u still has\n%s", node, open);
+}
+
 /* Until everything that was accepted has ended, and all were told. */
 static void wait_healed(struct world *w)
 {
@@ -213,7 +239,7 @@ static void wait_healed(struct world *w)
         if (!*open)
             i++;
         else if (clock_monotonic_ns() > until_ns)
-            fail_msg("n%u still has\n%s", i, open);
+            fail_open(w, i, open);
         else
             usleep(PAUSE_US);
         free(open);

@@ -111,8 +111,9 @@ static enum cluster_fault note(struct tail_session *s, struct err *err)
 
 static void went_back(struct tail_session *s)
 {
-    log_warn("cluster", "executions=\"are fewer at the servers than here\" revision=%llu",
-             (unsigned long long)s->place.revision);
+    log_warn("cluster",
+             "executions=\"are fewer at the servers than here\" node=%s revision=%llu",
+             s->cluster->self.node, (unsigned long long)s->place.revision);
     s->cluster->ledger.tell_anew(s->cluster->ledger.ctx, clock_realtime_ns() - ANEW_NS);
 }
 

@@ -315,6 +315,8 @@ static int take_calls(struct daemon *d, struct forward_place *place, struct err 
         .ctx = place, .has_room = forward_has_room, .take = forward_take};
     int r = d->cluster ? cluster_serve(d->cluster, &service, err) : 0;
 
+    if (r == 0 && d->ledger)
+        ledger_resume_by(d->ledger, forward_resume, place);
     if (r == 0)
         return 0;
     cluster_stop(d->cluster);
@@ -351,6 +353,8 @@ static int serve_requests(struct daemon *d, const struct serve *serve, struct er
     /* No request waits for servers of the cluster any more. */
     cluster_stop(d->cluster);
     cluster_serve_end(d->cluster);
+    if (d->ledger)
+        ledger_resume_by(d->ledger, NULL, NULL);
     http_stop(lifecycle.http);
     log_info("skillvmd", "stopped");
     return 0;
@@ -420,7 +424,8 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = registry_open(db_path, &d->registry, err);
     if (r < 0)
         return r;
-    r = recover_executions(d->registry, *config->cluster.servers != '\0', err);
+    r = recover_executions(d->registry, *config->cluster.servers ? config->cluster.node : NULL,
+                           err);
     if (r < 0)
         return r;
     r = open_store(d, folder, err);

@@ -72,7 +72,8 @@ static void check_record(const char *key, const char *text, size_t len)
         return;
     check(record_entry_parse(key, buf_cstr(&written), written.len, &again, &why) == 0);
     check(strcmp(again.tenant, record.tenant) == 0 && again.accepted_ns == record.accepted_ns &&
-          strcmp(again.status, record.status) == 0 && !again.result == !record.result);
+          strcmp(again.status, record.status) == 0 && !again.result == !record.result &&
+          again.waits == record.waits && !again.request == !record.request);
     check(record_entry_write(&again, &twice) == 0 && written.len == twice.len &&
           memcmp(written.data, twice.data, twice.len) == 0);
     buf_finish(&twice);

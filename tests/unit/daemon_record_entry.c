@@ -56,6 +56,10 @@ static void expect_back(const struct record *record)
     if (record->result)
         assert_memory_equal(record->result, back.result, record->result_bytes);
     back.result = record->result;
+    assert_int_equal(record->request_bytes, back.request_bytes);
+    if (record->request)
+        assert_memory_equal(record->request, back.request, record->request_bytes);
+    back.request = record->request;
     assert_memory_equal(record, &back, sizeof(back));
     buf_finish(&text);
 }
@@ -63,6 +67,7 @@ static void expect_back(const struct record *record)
 /* The largest that there can be fits, and comes back as it was. */
 static void what_is_written_is_read(void **state)
 {
+    static char request[RECORD_REQUEST_MAX];
     struct record r = accepted();
     char *result = malloc(RECORD_RESULT_MAX + 1);
 
@@ -79,6 +84,16 @@ static void what_is_written_is_read(void **state)
     r.result = NULL;
     r.result_bytes = RECORD_RESULT_BYTES_MAX;
     (void)strcpy(r.result_digest, DIGEST);
+    expect_back(&r);
+    r = accepted();
+    r.waits = true;
+    (void)strcpy(r.request_object, DIGEST);
+    expect_back(&r);
+    memset(r.request_object, 0, sizeof(r.request_object));
+    r.request = request;
+    r.request_bytes = sizeof(request);
+    memset(request, 'x', sizeof(request));
+    request[0] = request[sizeof(request) - 1] = '"';
     expect_back(&r);
 }
 
@@ -108,6 +123,11 @@ static void what_is_none_is_refused(void **state)
              "\"artifact_bytes\":0,\"result_digest\":\"\",\"result\":{}}",
         BASE ",\"status\":\"failed\"" ENDED ",\"result_digest\":\"\",\"result\":{\n}}",
         BASE ",\"status\":\"failed\"}",
+        BASE ",\"waits\":true}",
+        BASE ",\"waits\":{\"object\":\"\"}}",
+        BASE ",\"waits\":{\"object\":\"0\"}}",
+        BASE ",\"waits\":{\"object\":\"\",\"request\":{}}}",
+        BASE ",\"waits\":{\"object\":\"" DIGEST "\",\"request\":\"{}\"}}",
         "{\"schema\":1}",
         "[]",
         "",

@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS "0123456789abcdef0123456789abcdef"
-#define ID_A   "exec_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define ID_B   "exec_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-#define DIGEST DIGITS DIGITS
+#define DIGITS       "0123456789abcdef0123456789abcdef"
+#define OTHER_DIGITS "fedcba9876543210fedcba9876543210"
+#define ID_A         "exec_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define ID_B         "exec_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define DIGEST       DIGITS DIGITS
 
 static struct record other(const char *id)
 {
@@ -151,7 +152,7 @@ static void accept(struct registry *registry, const char *id)
     const struct registry_execution e = {
         .id = id, .skill_name = "s", .skill_version = "", .skill_digest = "", .accepted_ns = 1};
 
-    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &e, NULL), 0);
+    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &e, false, NULL), 0);
 }
 
 static void end(struct registry *registry, const char *id)
@@ -311,7 +312,7 @@ static void what_begins_anew_is_new(void **state)
     /* Another node's acceptance came before this node's own, which was the last. */
     r = other(ID_B);
     assert_int_equal(make(registry, &r, 1), 0);
-    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, NULL), 0);
+    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, false, NULL), 0);
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_B, &row, NULL), 0);
     assert_string_equal(row.node, "");
     assert_string_equal(row.skill_name, "mine");
@@ -349,6 +350,78 @@ static void a_key_of_another_is_left_out(void **state)
 
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
+static struct record row_of(struct registry *registry, const char *id)
+{
+    struct record r = {0};
+
+    assert_int_equal(registry_record_other(registry, id, &r, NULL), 0);
+    return r;
+}
+
+static bool is_with(struct registry *registry, const char *node, const char *instance,
+                    const char *id)
+{
+    struct registry_process process = {0};
+    char found[RECORD_ID_SIZE] = "";
+
+    (void)strcpy(process.node, node);
+    (void)strcpy(process.instance, instance);
+    return registry_record_unfinished(registry, &process, "", found, NULL) == 0 &&
+           strcmp(found, id) == 0;
+}
+
+/* It goes from process to process, until one begins it. */
+static void what_waits_is_passed_on(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct registry_process self = {.node = "self", .instance = OTHER_DIGITS};
+    struct registry_execution own = {.id = ID_A,
+                                     .skill_name = "s",
+                                     .skill_version = "",
+                                     .skill_digest = "",
+                                     .accepted_ns = 5};
+    struct record record = other(ID_A);
+
+    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
+    /* What another process says of it changes nothing while it is ours. */
+    assert_int_equal(make(registry, &record, 1), 0);
+    assert_false(is_with(registry, "n", DIGITS, ID_A));
+    assert_int_equal(registry_records_leave(registry, &self, NULL), 0);
+    assert_true(is_with(registry, "self", OTHER_DIGITS, ID_A));
+    assert_true(row_of(registry, ID_A).waits);
+    assert_int_equal(make(registry, &record, 1), 0);
+    assert_true(is_with(registry, "n", DIGITS, ID_A));
+    assert_false(row_of(registry, ID_A).waits);
+    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, false, NULL), 0);
+    assert_false(is_with(registry, "n", DIGITS, ID_A));
+    /* What has begun is left to nobody. */
+    assert_int_equal(registry_records_leave(registry, &self, NULL), 0);
+    assert_false(is_with(registry, "self", OTHER_DIGITS, ID_A));
+    assert_int_equal(registry_record_pass(registry, &record, NULL), 0);
+    assert_true(is_with(registry, "n", DIGITS, ID_A));
+    record = other_ended(ID_A, "success");
+    assert_int_equal(make(registry, &record, 1), 0);
+    assert_false(is_with(registry, "n", DIGITS, ID_A));
+    registry_close(registry);
+}
+
+static void one_that_begins_is_left_to_nobody(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct registry_process self = {.node = "self", .instance = DIGITS};
+    struct registry_execution own = {.id = ID_A,
+                                     .skill_name = "s",
+                                     .skill_version = "",
+                                     .skill_digest = "",
+                                     .accepted_ns = 5};
+
+    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
+    assert_int_equal(registry_record_begun(registry, ID_A, NULL), 0);
+    assert_int_equal(registry_records_leave(registry, &self, NULL), 0);
+    assert_false(is_with(registry, "self", DIGITS, ID_A));
+    registry_close(registry);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +432,8 @@ int main(void)
         IN_DIR(processes_are_found),
         IN_DIR(what_begins_anew_is_new),
         IN_DIR(a_key_of_another_is_left_out),
+        IN_DIR(what_waits_is_passed_on),
+        IN_DIR(one_that_begins_is_left_to_nobody),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

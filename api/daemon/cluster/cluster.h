@@ -198,7 +198,7 @@ struct record_copy {
 void record_copy_finish(struct record_copy *copy);
 /*
  * Writes how an execution ended. 0; -EEXIST where the servers have another end of it, with
- * that; -EBUSY where another process accepted its id at another moment, and has not ended it;
+ * that; -EBUSY where another node has it, or accepted its id at another moment;
  * -EAGAIN as above, also where it is not known whether it was taken.
  */
 int cluster_record_end(struct cluster *cluster, const struct record *record,
@@ -210,11 +210,24 @@ int cluster_record_end(struct cluster *cluster, const struct record *record,
  */
 int cluster_record_replace(struct cluster *cluster, const struct record *record, uint64_t known,
                            struct err *err);
+/*
+ * Says that one of this process that waited begins now, as the record of it says. 0; -EEXIST
+ * where it has ended or another process took it over, with what there is; -EAGAIN.
+ */
+int cluster_record_begin(struct cluster *cluster, const struct record *record,
+                         struct record_copy *ret_theirs, struct err *err);
+/*
+ * Makes one this process's own that waits at another, which is gone or gives it away. 0 with
+ * the record, and its request; -ENOENT: it is that process's no more; -EOWNERDEAD with the
+ * record: nobody can run it; -EAGAIN: it may be this process's all the same.
+ */
+int cluster_record_claim(struct cluster *cluster, const char *id, const char *node,
+                         const char *instance, struct record_copy *ret, struct err *err);
 /* Up to which revision executions of others are rows here. */
 uint64_t cluster_records_known(struct cluster *cluster);
 /*
  * Writes how one of another process ended that is gone. 0; -EEXIST where it has ended; -ENOENT
- * where the servers have no record of it; -EBUSY as above; -EAGAIN.
+ * where the servers have no record of it; -EBUSY where another process has it; -EAGAIN.
  */
 int cluster_record_lose(struct cluster *cluster, const struct record *record, struct err *err);
 /*
@@ -228,6 +241,11 @@ int cluster_record_cancel(struct cluster *cluster, const char *id, struct err *e
  */
 int cluster_process_is_gone(struct cluster *cluster, const char *node, const char *instance,
                             bool *ret, struct err *err);
+/*
+ * Whether it is this node's turn to see to an execution that nobody has: nodes take turns of a
+ * second each, by what they know of each other.
+ */
+bool cluster_has_turn(struct cluster *cluster, const char *id);
 /* What this node does for others. Both are called by several threads. */
 struct cluster_service {
     void *ctx;

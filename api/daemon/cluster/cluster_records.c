@@ -250,23 +250,27 @@ static int next_ended(const void *ctx, const struct record *there, struct record
                        there->accepted_ns == record->accepted_ns
                    ? -EALREADY
                    : -EEXIST;
-    /* What was not confirmed here another node began under its key, and will end. */
-    if (there->id[0] && there->accepted_ns != record->accepted_ns)
+    /*
+     * What was not confirmed here another node began under its key, or took over as it waited,
+     * and will end.
+     */
+    if (there->id[0] &&
+        (there->accepted_ns != record->accepted_ns || strcmp(there->node, record->node) != 0))
         return -EBUSY;
     *ret = *record;
     ret->is_cancelled = there->is_cancelled;
     /* The process that had it is told of, also where another one ends it. */
-    if (there->id[0]) {
-        memcpy(ret->node, there->node, sizeof(ret->node));
+    if (there->id[0])
         memcpy(ret->instance, there->instance, sizeof(ret->instance));
-    }
     return 0;
 }
 
 static int next_lost(const void *ctx, const struct record *there, struct record *ret)
 {
     /* What the servers dropped may have ended in any way. */
-    return there->id[0] ? next_ended(ctx, there, ret) : -ENOENT;
+    if (!there->id[0])
+        return -ENOENT;
+    return there->status[0] || is_of_same(there, ctx) ? next_ended(ctx, there, ret) : -EBUSY;
 }
 
 int cluster_record_lose(struct cluster *c, const struct record *record, struct err *err)
@@ -289,6 +293,94 @@ int cluster_record_end(struct cluster *c, const struct record *record,
     if (r == -EBUSY)
         return err_set(err, EBUSY, "another node runs what it began under the same key");
     return r == -EALREADY ? 0 : r;
+}
+
+/* As it is, but that it has begun. */
+static void begin_record(const struct record *there, struct record *ret)
+{
+    *ret = *there;
+    ret->waits = false;
+    ret->request = NULL;
+    ret->request_bytes = 0;
+    ret->request_object[0] = '\0';
+}
+
+static int next_begun(const void *ctx, const struct record *there, struct record *ret)
+{
+    const struct record *record = ctx;
+
+    /* What the servers lost is told anew. */
+    if (!there->id[0]) {
+        *ret = *record;
+        return 0;
+    }
+    if (there->status[0] || !is_of_same(there, record) ||
+        there->accepted_ns != record->accepted_ns)
+        return -EEXIST;
+    begin_record(there, ret);
+    return there->waits ? 0 : -EALREADY;
+}
+
+int cluster_record_begin(struct cluster *c, const struct record *record,
+                         struct record_copy *ret_theirs, struct err *err)
+{
+    int r = update(c, record->id, next_begun, record, ret_theirs, err);
+
+    if (r != -EEXIST)
+        record_copy_finish(ret_theirs);
+    return r == -EALREADY ? 0 : r;
+}
+
+/* Who takes one over, and of whom. */
+struct claim {
+    const struct record *ours;
+    const char *node, *instance;
+};
+
+/* A process of this node's name that is not this one is gone. */
+static bool is_left_by(const struct record *there, const struct claim *claim)
+{
+    if (strcmp(there->node, claim->node) != 0)
+        return false;
+    return strcmp(there->instance, claim->instance) == 0 ||
+           (strcmp(claim->node, claim->ours->node) == 0 && !is_of_same(there, claim->ours));
+}
+
+static int next_claimed(const void *ctx, const struct record *there, struct record *ret)
+{
+    const struct claim *claim = ctx;
+
+    if (!there->id[0] || there->status[0])
+        return -ENOENT;
+    /* What was taken over for this node, and not confirmed: nobody has its request any more. */
+    if (is_of_same(there, claim->ours))
+        return -EOWNERDEAD;
+    if (!is_left_by(there, claim))
+        return -ENOENT;
+    if (!there->waits || there->is_cancelled)
+        return -EOWNERDEAD;
+    begin_record(there, ret);
+    memcpy(ret->node, claim->ours->node, sizeof(ret->node));
+    memcpy(ret->instance, claim->ours->instance, sizeof(ret->instance));
+    return 0;
+}
+
+int cluster_record_claim(struct cluster *c, const char *id, const char *node,
+                         const char *instance, struct record_copy *ret, struct err *err)
+{
+    struct record ours = {0};
+    const struct claim claim = {&ours, node, instance};
+    int r;
+
+    cluster_sign_record(c, &ours);
+    r = update(c, id, next_claimed, &claim, ret, err);
+    if (r == 0) {
+        memcpy(ret->record.node, ours.node, sizeof(ours.node));
+        memcpy(ret->record.instance, ours.instance, sizeof(ours.instance));
+    } else if (r != -EOWNERDEAD) {
+        record_copy_finish(ret);
+    }
+    return r;
 }
 
 static int next_cancelled(const void *ctx, const struct record *there, struct record *ret)
@@ -354,4 +446,15 @@ int cluster_process_is_gone(struct cluster *c, const char *node, const char *ins
     free(found);
     c->driver->release(&entry);
     return fault == CLUSTER_NO_ENTRY ? 0 : cluster_result(fault, &why, err);
+}
+
+bool cluster_has_turn(struct cluster *c, const char *id)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    size_t n, place = nodes_place(&c->nodes, c->self.node, &n);
+    uint64_t turn = clock_realtime_ns() / NS_PER_SECOND;
+
+    for (; *id; id++)
+        turn = turn * 31 + (unsigned char)*id;
+    return turn % n == place;
 }

@@ -102,3 +102,18 @@ void nodes_forget_before(struct nodes *nodes, uint64_t renewed_ns)
             remove_at(nodes, i);
     }
 }
+
+size_t nodes_place(const struct nodes *nodes, const char *name, size_t *ret_n)
+{
+    size_t place = 0;
+    bool is_there = false;
+
+    for (size_t i = 0; i < nodes->n; i++) {
+        int order = strcmp(nodes->list[i]->entry.node, name);
+
+        place += order < 0;
+        is_there = is_there || order == 0;
+    }
+    *ret_n = nodes->n + !is_there;
+    return place;
+}

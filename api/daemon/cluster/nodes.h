@@ -33,6 +33,8 @@ void nodes_begin(struct nodes *nodes);
  * written. One that is refused takes the place of none: what was known of its node stays.
  */
 void nodes_take(struct nodes *nodes, const struct cluster_entry *entry, uint64_t renewed_ns);
+/* The place of a node among all, its own name among them or not. */
+size_t nodes_place(const struct nodes *nodes, const char *name, size_t *ret_n);
 /* Forgets those that were not renewed since a time. */
 void nodes_forget_before(struct nodes *nodes, uint64_t renewed_ns);
 

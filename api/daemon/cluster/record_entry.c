@@ -35,6 +35,30 @@ static int take_acceptance(struct json_slice object, struct record *ret)
                : -EINVAL;
 }
 
+/* What others need to run it. */
+static int take_waiting(struct json_slice object, struct record *ret)
+{
+    struct json_slice waits, request;
+    bool is_here;
+
+    if (!json_find(object, "waits", &waits))
+        return 0;
+    if (!json_is_object(waits) ||
+        entry_take_text(waits, "object", ret->request_object, sizeof(ret->request_object)) < 0)
+        return -EINVAL;
+    is_here = json_find(waits, "request", &request);
+    if (is_here && (!json_is_string(request) || request.len > RECORD_REQUEST_MAX))
+        return -EINVAL;
+    if (is_here) {
+        ret->request = request.data;
+        ret->request_bytes = request.len;
+    }
+    ret->waits = true;
+    return entry_is_digest_or_none(ret->request_object) && is_here == !ret->request_object[0]
+               ? 0
+               : -EINVAL;
+}
+
 static bool is_status(const char *text)
 {
     static const char *const all[] = {"success", "failed", "timeout", "cancelled"};
@@ -84,7 +108,7 @@ static int take_ending(struct json_slice object, struct record *ret)
     struct json_slice status;
 
     if (!json_find(object, "status", &status))
-        return 0;
+        return take_waiting(object, ret);
     if (entry_take_text(object, "status", ret->status, sizeof(ret->status)) < 0 ||
         !is_status(ret->status) ||
         entry_take_number(object, "finished_ns", INT64_MAX, &ret->finished_ns) < 0 ||
@@ -119,6 +143,17 @@ int record_entry_parse(const char *key, const char *data, size_t len, struct rec
     memcpy(record.id, key, strlen(key) + 1);
     *ret = record;
     return 0;
+}
+
+static void write_waiting(struct json_writer *w, const struct record *record)
+{
+    json_write_open(w, "waits", '{');
+    json_write_string(w, "object", record->request_object);
+    if (!record->request_object[0])
+        json_write_value(
+            w, "request",
+            (struct json_slice){.data = record->request, .len = record->request_bytes});
+    json_write_close(w, '}');
 }
 
 static void write_ending(struct json_writer *w, const struct record *record)
@@ -156,6 +191,8 @@ int record_entry_write(const struct record *record, struct buf *ret)
     json_write_bool(&w, "cancel", record->is_cancelled);
     if (record->status[0])
         write_ending(&w, record);
+    else if (record->waits)
+        write_waiting(&w, record);
     json_write_close(&w, '}');
     return json_writer_end(&w, ret);
 }

@@ -13,8 +13,8 @@
 #define RECORD_ENTRY_BYTES_MAX 65536u
 
 /*
- * What is under a key; ret->result lies in data. 0, or -EINVAL with *ret_why, NODE_WRONG_NAME
- * where the key is no execution's id.
+ * What is under a key; ret->result and ret->request lie in data. 0, or -EINVAL with *ret_why,
+ * NODE_WRONG_NAME where the key is no execution's id.
  */
 int record_entry_parse(const char *key, const char *data, size_t len, struct record *ret,
                        enum node_refusal *ret_why);

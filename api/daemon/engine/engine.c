@@ -2,6 +2,7 @@
 #include "api/daemon/engine/engine.h"
 
 #include "api/daemon/engine/fair_queue.h"
+#include "api/daemon/engine/handover.h"
 #include "api/daemon/engine/ledger.h"
 #include "api/daemon/engine/sessions_taken.h"
 #include "base/clock.h"
@@ -102,12 +103,35 @@ static int check_turn(struct engine *engine, struct execution *e, struct err *er
     return r;
 }
 
+static bool is_stopping(struct engine *engine)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
+    return engine->stopping;
+}
+
+/* One will not run here; what others can run is left to them by who stops. */
+static void say_unrun(const struct engine *engine, struct execution *e, bool cancelled)
+{
+    if (cancelled)
+        execution_run_none(&engine->config.env, e, RESULT_CANCELLED, "cancelled");
+    else if (!handover_leave(&engine->config.env, e))
+        execution_run_none(&engine->config.env, e, RESULT_FAILED,
+                           "the daemon stopped before this execution ran");
+}
+
 /* Its turn has come: runs it, unless its tenant has nothing left to run it with. */
 static void run(struct engine *engine, struct execution *e)
 {
     struct err err = {0};
-    int r = check_turn(engine, e, &err);
+    int r;
 
+    r = handover_begin(&engine->config.env, e);
+    if (r == -ECANCELED)
+        say_unrun(engine, e, !is_stopping(engine));
+    if (r < 0)
+        return;
+    r = check_turn(engine, e, &err);
     if (r == -EDQUOT) {
         execution_run_none(&engine->config.env, e, RESULT_FAILED, err.message);
         return;
@@ -316,7 +340,8 @@ static int accept_execution(struct engine *engine, struct execution *e, struct e
 {
     struct registry_execution acceptance;
 
-    e->accepted_ns = clock_realtime_ns();
+    if (!e->is_taken)
+        e->accepted_ns = clock_realtime_ns();
     e->queued_ns = clock_monotonic_ns();
     acceptance = (struct registry_execution){.id = e->id,
                                              .skill_name = e->skill_name,
@@ -326,18 +351,14 @@ static int accept_execution(struct engine *engine, struct execution *e, struct e
                                              .idempotency_key = e->idempotency_key,
                                              .request_digest = e->request_digest};
     if (engine->config.env.ledger)
-        return ledger_accept(engine->config.env.ledger, e->tenant, &acceptance, err);
+        return handover_accept(&engine->config.env, e, &acceptance, err);
     return registry_execution_accept(engine->config.env.registry, e->tenant, &acceptance, err);
 }
 
 /* Ends one that is live and will not run. Gives the engine's reference up. */
 static void end_unrun(struct engine *engine, struct execution *e, bool cancelled)
 {
-    if (cancelled)
-        execution_run_none(&engine->config.env, e, RESULT_CANCELLED, "cancelled");
-    else
-        execution_run_none(&engine->config.env, e, RESULT_FAILED,
-                           "the daemon stopped before this execution ran");
+    say_unrun(engine, e, cancelled);
     (void)pthread_mutex_lock(&engine->lock);
     engine->n_ending--;
     sessions_leave(e);

@@ -83,6 +83,7 @@ void execution_unref(struct execution *e)
     free(e->idempotency_key);
     free(e->session);
     free(e->request_digest);
+    buf_finish(&e->request.text);
     buf_finish(&e->log);
     buf_finish(&e->segments);
     buf_finish(&e->result);
@@ -107,7 +108,7 @@ void execution_set_state(struct execution *e, enum execution_state state)
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
 
     e->state = state;
-    e->ran = true;
+    e->ran = e->ran || state < EXECUTION_ENDED;
     (void)pthread_cond_broadcast(&e->changed);
 }
 
@@ -197,12 +198,18 @@ enum execution_state execution_get_state(struct execution *e)
     return e->state;
 }
 
-void execution_wait(struct execution *e)
+void execution_move(struct execution *e)
+{
+    execution_set_state(e, EXECUTION_MOVED);
+}
+
+bool execution_wait(struct execution *e)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
 
-    while (e->state != EXECUTION_ENDED)
+    while (e->state < EXECUTION_ENDED)
         (void)pthread_cond_wait(&e->changed, held);
+    return e->state == EXECUTION_ENDED;
 }
 
 /* Copies from the segment the cursor is in. False when it has read everything so far. */
@@ -248,8 +255,8 @@ enum execution_news execution_next(struct execution *e, struct execution_cursor 
         }
         if (copy_log(e, cursor, ret_stream, data, size, ret_len))
             return EXECUTION_LOG;
-        if (e->state == EXECUTION_ENDED)
-            return EXECUTION_RESULT;
+        if (e->state >= EXECUTION_ENDED)
+            return e->state == EXECUTION_ENDED ? EXECUTION_RESULT : EXECUTION_GONE;
         if (!waiting)
             return EXECUTION_NOTHING;
         waiting = cond_wait_until(&e->changed, held, deadline_ns);

@@ -8,6 +8,7 @@
 #define SKILLVM_API_DAEMON_ENGINE_EXECUTION_H
 
 #include "api/daemon/engine/fair_queue.h"
+#include "api/daemon/engine/waiting.h"
 #include "api/daemon/machine/guest_decoder.h"
 #include "api/daemon/machine/job.h"
 #include "api/daemon/store/store.h"
@@ -35,6 +36,7 @@ enum execution_state {
     EXECUTION_RUNNING,
     EXECUTION_COLLECTING,
     EXECUTION_ENDED,
+    EXECUTION_MOVED, /* another node has it, or says how it ended: its row tells */
 };
 
 struct execution {
@@ -54,6 +56,11 @@ struct execution {
     uint64_t accepted_ns;     /* realtime */
     uint64_t queued_ns;       /* monotonic */
     int cancel_fd;            /* eventfd: readable once it shall end */
+
+    /* Where others may run it until it begins, what they need for that; empty once accepted. */
+    bool waits;
+    struct waiting_request request;
+    bool is_taken; /* another process had it: the cluster knows that it is here */
 
     bool fresh;                /* its machine shall have run, and shall run, nothing else */
     struct image_choice image; /* why is "" where none was chosen */
@@ -115,8 +122,15 @@ void execution_end(struct execution *e, const struct store *store, struct buf *r
 /* Copies len bytes of the result of one that has ended. 0, or -errno (-EIO past its end). */
 int execution_read_result(const struct execution *e, size_t at, void *data, size_t len);
 enum execution_state execution_get_state(struct execution *e);
-/* Waits for the end. The result is then constant and may be read without the lock. */
-void execution_wait(struct execution *e);
+/*
+ * Another process has it: wakes every reader. Once, in place of execution_end.
+ */
+void execution_move(struct execution *e);
+/*
+ * Waits for the end. True: the result is then constant and may be read without the lock. False:
+ * it was moved.
+ */
+bool execution_wait(struct execution *e);
 
 /* Where a reader of the log is. Zero-initialise. */
 struct execution_cursor {
@@ -131,6 +145,7 @@ enum execution_news {
     EXECUTION_STATE,   /* it runs, or has run; comes once, and before any of its log */
     EXECUTION_LOG,     /* bytes of a stream */
     EXECUTION_RESULT,  /* ended and all of the log was read */
+    EXECUTION_GONE,    /* it was moved */
 };
 
 /*

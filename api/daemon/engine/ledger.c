@@ -1,42 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/engine/ledger.h"
+/* How what this process ran ended, and what others tell. */
+#include "api/daemon/engine/ledger_internal.h"
 
-#include "api/daemon/engine/ends.h"
 #include "api/daemon/engine/engine.h"
-#include "api/daemon/engine/ledger_waits.h"
 #include "api/daemon/engine/lost.h"
 #include "api/daemon/registry/registry_records.h"
 #include "api/skill/sha256.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/cond.h"
 #include "base/fd.h"
 #include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define FOLLOW_NS (5 * NS_PER_SECOND)
-#define SLICE_NS  (100 * NS_PER_MS)
-#define TICK_MAX  64u /* executions that one tick tells, and that it ends for others */
-
-struct ledger {
-    struct ledger_env env;
-    struct engine *engine; /* from ledger_start on */
-    struct ledger_waits waits;
-    struct ends ends;
-    pthread_t thread;
-    bool has_thread;
-    pthread_mutex_t lock; /* of the two that follow */
-    pthread_cond_t due;
-    bool is_due, is_stopping;
-    char told[RECORD_ID_SIZE]; /* the thread's: up to which it told again */
-};
+#define TICK_MAX 64u /* executions that one tick tells, and that it ends for others */
 
 int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err *err)
 {
@@ -47,6 +29,7 @@ int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err 
     ledger->env = *env;
     ledger_waits_init(&ledger->waits);
     ends_init(&ledger->ends);
+    (void)pthread_mutex_init(&ledger->taking, NULL);
     (void)pthread_mutex_init(&ledger->lock, NULL);
     cond_init(&ledger->due);
     *ret = ledger;
@@ -61,150 +44,8 @@ void ledger_destroy(struct ledger *ledger)
     ends_finish(&ledger->ends);
     (void)pthread_cond_destroy(&ledger->due);
     (void)pthread_mutex_destroy(&ledger->lock);
+    (void)pthread_mutex_destroy(&ledger->taking);
     free(ledger);
-}
-
-int ledger_id_of_key(const char *tenant, const char *key, char ret[RECORD_ID_SIZE])
-{
-    char text[TENANT_ID_SIZE + LIMIT_KEY_BYTES + 2], digest[SHA256_HEX_SIZE];
-    int n = snprintf(text, sizeof(text), "%s/%s", tenant, key), r;
-
-    if (n < 0 || (size_t)n >= sizeof(text))
-        return -EINVAL;
-    r = sha256_of(text, (size_t)n, digest);
-    if (r < 0)
-        return r;
-    (void)snprintf(ret, RECORD_ID_SIZE, ID_EXECUTION "%.32s", digest);
-    return 0;
-}
-
-static void copy(char *ret, size_t size, const char *text)
-{
-    (void)snprintf(ret, size, "%s", text ? text : "");
-}
-
-/* A row of ours that nobody else may run: what the caller hears of it is that it failed. */
-static int accept_lost(struct ledger *ledger, const char *tenant,
-                       const struct registry_execution *execution, const struct err *why)
-{
-    struct err err = {0};
-
-    if (registry_record_accept(ledger->env.registry, tenant, execution, &err) < 0 ||
-        lost_end(ledger->env.registry, execution, why->message, true, &err) < 0)
-        log_error("ledger", "execution=%s lost=\"%s\"", execution->id, err.message);
-    return -EAGAIN;
-}
-
-/* Until something was said of it, or a moment passed. False where the daemon stops. */
-static bool wait_told(struct ledger *ledger, struct ledger_waiter *waiter, uint64_t deadline_ns)
-{
-    uint64_t now_ns;
-
-    while ((now_ns = clock_monotonic_ns()) < deadline_ns) {
-        uint64_t until_ns = now_ns + SLICE_NS < deadline_ns ? now_ns + SLICE_NS : deadline_ns;
-
-        if (cluster_is_stopping(ledger->env.cluster))
-            return false;
-        if (ledger_waiter_wait(&ledger->waits, waiter, until_ns))
-            break;
-    }
-    return true;
-}
-
-/* Whether a look-up gave what is waited for: the row, or its end. */
-static bool is_enough(int r, const struct registry_execution *row, bool ended)
-{
-    if (r < 0)
-        return ended || r != -ENOENT;
-    return !ended || row->finished_ns > 0;
-}
-
-static int wait_as(struct ledger *ledger, struct ledger_waiter *waiter, const char *tenant,
-                   bool ended, uint64_t deadline_ns, struct registry_execution *ret_row,
-                   struct err *err)
-{
-    for (;;) {
-        bool is_late = clock_monotonic_ns() >= deadline_ns;
-        int r = registry_execution_get(ledger->env.registry, tenant, waiter->id, ret_row, err);
-
-        if (is_late || is_enough(r, ret_row, ended))
-            return r;
-        *err = (struct err){0};
-        registry_execution_finish(ret_row);
-        if (!wait_told(ledger, waiter, deadline_ns))
-            return err_set(err, ESHUTDOWN, "the daemon is stopping");
-    }
-}
-
-/* The row, once it is there, or has ended; or as it is when a moment has passed. */
-static int wait_for(struct ledger *ledger, const char *tenant, const char *id, bool ended,
-                    uint64_t deadline_ns, struct registry_execution *ret_row, struct err *err)
-{
-    struct ledger_waiter waiter;
-    int r;
-
-    *ret_row = (struct registry_execution){0};
-    ledger_waiter_begin(&ledger->waits, id, &waiter);
-    r = wait_as(ledger, &waiter, tenant, ended, deadline_ns, ret_row, err);
-    ledger_waiter_end(&ledger->waits, &waiter);
-    return r;
-}
-
-int ledger_await(struct ledger *ledger, const char *tenant, const char *id, struct err *err)
-{
-    _cleanup_registry_execution_ struct registry_execution row = {0};
-    struct err ignored = {0};
-
-    if (wait_for(ledger, tenant, id, false, clock_monotonic_ns() + FOLLOW_NS, &row, &ignored) ==
-        0)
-        return 0;
-    return err_set(err, EAGAIN,
-                   "another node accepted this request; what it accepted does not arrive here");
-}
-
-/* There is no row of it, or none any more. */
-static bool is_forgotten(struct ledger *ledger, const char *tenant, const char *id)
-{
-    _cleanup_registry_execution_ struct registry_execution row = {0};
-
-    return registry_execution_get(ledger->env.registry, tenant, id, &row, NULL) == -ENOENT;
-}
-
-int ledger_accept(struct ledger *ledger, const char *tenant,
-                  const struct registry_execution *execution, struct err *err)
-{
-    struct record record = {.accepted_ns = execution->accepted_ns};
-    uint64_t known;
-    int r;
-
-    copy(record.id, sizeof(record.id), execution->id);
-    copy(record.tenant, sizeof(record.tenant), tenant);
-    copy(record.skill_name, sizeof(record.skill_name), execution->skill_name);
-    copy(record.skill_version, sizeof(record.skill_version), execution->skill_version);
-    copy(record.skill_digest, sizeof(record.skill_digest), execution->skill_digest);
-    copy(record.idempotency_key, sizeof(record.idempotency_key), execution->idempotency_key);
-    copy(record.request_digest, sizeof(record.request_digest), execution->request_digest);
-    cluster_sign_record(ledger->env.cluster, &record);
-    known = cluster_records_known(ledger->env.cluster);
-    r = cluster_record_accept(ledger->env.cluster, &record, err);
-    if (r == -EEXIST && is_forgotten(ledger, tenant, execution->id))
-        r = cluster_record_replace(ledger->env.cluster, &record, known, err);
-    if (r == -EEXIST) {
-        r = ledger_await(ledger, tenant, execution->id, err);
-        return r < 0 ? r : err_set(err, EEXIST, "another node has accepted it");
-    }
-    if (r == -ETIMEDOUT)
-        return accept_lost(ledger, tenant, execution, err);
-    if (r < 0)
-        return r;
-    r = registry_record_accept(ledger->env.registry, tenant, execution, err);
-    if (r < 0) {
-        struct err ignored = {0};
-
-        (void)lost_tell(NULL, ledger->env.cluster, &record, "the node had no room for it",
-                        &ignored);
-    }
-    return r;
 }
 
 /* A result that is too long for a record becomes an object. */
@@ -267,7 +108,7 @@ static int adopt(struct ledger *ledger, const struct record *ours, struct record
     _cleanup_store_lock_ struct store *store = store_lock(ledger->env.store);
     int r;
 
-    copy(theirs->id, sizeof(theirs->id), ours->id);
+    (void)snprintf(theirs->id, sizeof(theirs->id), "%s", ours->id);
     r = registry_record_adopt(ledger->env.registry, theirs, err);
     log_warn("ledger", "execution=%s ended=%s others_say=%s", ours->id, ours->status,
              theirs->status);
@@ -454,16 +295,48 @@ static bool wait_due(struct ledger *ledger)
     return !ledger->is_stopping;
 }
 
+int ledger_take_over(struct ledger *ledger, const char *id,
+                     const struct registry_process *process, struct err *err)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&ledger->taking);
+
+    return ledger->waiting.resume ? waiting_take_over(&ledger->waiting, id, process, err)
+                                  : err_set(err, EAGAIN, "this node takes nothing over now");
+}
+
+/* Nodes take turns, so that they seldom ask for the same one at once. */
+static int take_lost(void *ctx, const char *id, const struct registry_process *process,
+                     struct err *err)
+{
+    struct ledger *ledger = ctx;
+
+    if (!cluster_has_turn(ledger->env.cluster, id) || !engine_has_room(ledger->engine))
+        return 0;
+    return ledger_take_over(ledger, id, process, err);
+}
+
 /* What may take long keeps nobody from following. */
 static void *look_after(void *arg)
 {
     struct ledger *ledger = arg;
+    const struct lost_taker taker = {.ctx = ledger, .take = take_lost};
 
     while (wait_due(ledger)) {
-        lost_end_others(ledger->env.registry, ledger->env.cluster, TICK_MAX);
+        lost_see_to(ledger->env.registry, ledger->env.cluster, &taker, TICK_MAX);
         tell_rest(ledger);
     }
     return NULL;
+}
+
+void ledger_resume_by(struct ledger *ledger, waiting_resume_fn *resume, void *ctx)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&ledger->taking);
+
+    ledger->waiting = (struct waiting_env){.registry = ledger->env.registry,
+                                           .store = ledger->env.store,
+                                           .cluster = ledger->env.cluster,
+                                           .resume = resume,
+                                           .resume_ctx = ctx};
 }
 
 int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err)
@@ -521,12 +394,6 @@ int ledger_read_result(struct objects *objects, struct registry_execution *row, 
         return err_set(err, EIO, "cannot read the result of %s", row->id);
     row->result = steal_ptr(&text);
     return 0;
-}
-
-int ledger_wait(struct ledger *ledger, const char *tenant, const char *id, uint64_t deadline_ns,
-                struct registry_execution *ret_row, struct err *err)
-{
-    return wait_for(ledger, tenant, id, true, deadline_ns, ret_row, err);
 }
 
 int ledger_fetch_result(struct ledger *ledger, struct registry_execution *row, struct err *err)

@@ -9,6 +9,7 @@
 
 #include "api/daemon/cluster/cluster.h"
 #include "api/daemon/engine/objects.h"
+#include "api/daemon/engine/waiting.h"
 #include "api/daemon/registry/registry.h"
 #include "api/daemon/store/store.h"
 
@@ -26,6 +27,8 @@ struct ledger_env {
 int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err *err);
 /* Follows what others tell, and stops executions of the engine that others want to end. */
 int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err);
+/* Who runs what waits at other processes, from now on; NULL: nobody, once this returns. */
+void ledger_resume_by(struct ledger *ledger, waiting_resume_fn *resume, void *ctx);
 /* Once the cluster was stopped: nothing is told any more. NULL is fine. */
 void ledger_stop(struct ledger *ledger);
 /* After the cluster and the engine. NULL is fine. */
@@ -39,10 +42,22 @@ int ledger_id_of_key(const char *tenant, const char *key, char ret[RECORD_ID_SIZ
 
 /*
  * As registry_execution_accept, and the cluster has it too. Also -EAGAIN where that cannot be
- * now. -EEXIST: what another node began under its key is a row here on return.
+ * now. -EEXIST: what another node began under its key is a row here on return. With a request
+ * (not NULL) others may run it until ledger_begin.
  */
 int ledger_accept(struct ledger *ledger, const char *tenant,
-                  const struct registry_execution *execution, struct err *err);
+                  const struct registry_execution *execution,
+                  const struct waiting_request *request, struct err *err);
+/* Its record is this process's already: makes a row of it. 0 or -errno. */
+int ledger_take(struct ledger *ledger, const char *tenant,
+                const struct registry_execution *execution, struct err *err);
+/*
+ * One that was accepted with a request begins. 0; -EEXIST: it has ended, or another node has
+ * it, as its row says now; -EAGAIN.
+ */
+int ledger_begin(struct ledger *ledger, const char *id, struct err *err);
+/* One that was accepted with a request is not begun here: others may. 0 or -errno. */
+int ledger_leave(struct ledger *ledger, const char *id, struct err *err);
 /*
  * Tells the cluster how an execution ended, which its row says. Where that cannot be now it is
  * told later. 0; -EEXIST where the cluster has another end of it, which the row says now, with
@@ -53,6 +68,9 @@ int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result);
 int ledger_await(struct ledger *ledger, const char *tenant, const char *id, struct err *err);
 /* An execution of this node made room for another one. */
 void ledger_note_room(struct ledger *ledger);
+/* As waiting_take_over. */
+int ledger_take_over(struct ledger *ledger, const char *id,
+                     const struct registry_process *process, struct err *err);
 /* Wants an execution of another node to end. As cluster_record_cancel. */
 int ledger_cancel(struct ledger *ledger, const char *id, struct err *err);
 

@@ -77,53 +77,75 @@ int lost_tell(struct registry *registry, struct cluster *cluster, const struct r
 static int find(struct registry *registry, const struct registry_process *process,
                 const char *id, struct record *ret, struct err *err)
 {
-    *ret = (struct record){0};
-    (void)snprintf(ret->node, sizeof(ret->node), "%s", process->node);
-    (void)snprintf(ret->instance, sizeof(ret->instance), "%s", process->instance);
-    return registry_record_other(registry, id, ret, err);
+    int r = registry_record_other(registry, id, ret, err);
+
+    if (r < 0)
+        return r;
+    memcpy(ret->node, process->node, sizeof(ret->node));
+    memcpy(ret->instance, process->instance, sizeof(ret->instance));
+    return 0;
+}
+
+/* Who sees to what processes left. */
+struct heir {
+    struct registry *registry;
+    struct cluster *cluster;
+    const struct lost_taker *taker;
+    unsigned left; /* executions that it may see to */
+};
+
+static int end_one(const struct heir *heir, const struct record *record)
+{
+    struct err err = {0};
+    char reason[128];
+    int r;
+
+    (void)snprintf(reason, sizeof(reason), "the node %s was lost while this execution ran",
+                   record->node);
+    r = lost_tell(heir->registry, heir->cluster, record, reason, &err);
+    /* It has ended, or another node has begun it anew under its key. */
+    if (r == -EEXIST || r == -EBUSY)
+        return 0;
+    if (r < 0)
+        log_warn("ledger", "execution=%s is=\"not ended\" reason=\"%s\"", record->id,
+                 err.message);
+    else
+        log_warn("ledger", "execution=%s lost=\"%s\"", record->id, reason);
+    return r;
 }
 
 /* False where it makes no sense to go on now. */
-static bool end_one(struct registry *registry, struct cluster *cluster,
-                    const struct registry_process *process, const char *id)
+static bool see_to_one(const struct heir *heir, const struct registry_process *process,
+                       const char *id)
 {
     struct record record;
     struct err err = {0};
-    char reason[128];
-    int r = find(registry, process, id, &record, &err);
+    int r = find(heir->registry, process, id, &record, &err);
 
-    if (r < 0)
-        return r == -ENOENT;
-    (void)snprintf(reason, sizeof(reason), "the node %s was lost while this execution ran",
-                   process->node);
-    r = lost_tell(registry, cluster, &record, reason, &err);
-    /* It has ended, or another node has begun it anew under its key. */
-    if (r == -EEXIST || r == -EBUSY)
-        return true;
-    if (r < 0)
-        log_warn("ledger", "execution=%s is=\"not ended\" reason=\"%s\"", id, err.message);
-    else
-        log_warn("ledger", "execution=%s lost=\"%s\"", id, reason);
-    return r == 0;
+    if (r == 0)
+        r = record.waits ? heir->taker->take(heir->taker->ctx, id, process, &err)
+                         : end_one(heir, &record);
+    return r == 0 || r == -ENOENT;
 }
 
-static bool end_of(struct registry *registry, struct cluster *cluster,
-                   const struct registry_process *process, unsigned *left)
+static bool see_to_all(struct heir *heir, const struct registry_process *process)
 {
     char id[RECORD_ID_SIZE] = "";
     struct err ignored = {0};
 
-    for (; *left > 0; (*left)--) {
-        if (registry_record_unfinished(registry, process, id, id, &ignored) < 0)
+    for (; heir->left > 0; heir->left--) {
+        if (registry_record_unfinished(heir->registry, process, id, id, &ignored) < 0)
             return true;
-        if (!end_one(registry, cluster, process, id))
+        if (!see_to_one(heir, process, id))
             return false;
     }
     return false;
 }
 
-void lost_end_others(struct registry *registry, struct cluster *cluster, unsigned n)
+void lost_see_to(struct registry *registry, struct cluster *cluster,
+                 const struct lost_taker *taker, unsigned n)
 {
+    struct heir heir = {registry, cluster, taker, n};
     struct registry_process after = {0}, process = {0};
     struct err ignored = {0};
     bool goes_on = true, is_gone = false;
@@ -133,6 +155,6 @@ void lost_end_others(struct registry *registry, struct cluster *cluster, unsigne
         goes_on = cluster_process_is_gone(cluster, process.node, process.instance, &is_gone,
                                           &ignored) == 0;
         if (goes_on && is_gone)
-            goes_on = end_of(registry, cluster, &process, &n);
+            goes_on = see_to_all(&heir, &process);
     }
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executions whose process is gone, this one's own before and those of others: each fails. */
+/*
+ * Executions whose process is gone, this one's own before and those of others: each fails, but
+ * for those that had not begun and others can run.
+ */
 #ifndef SKILLVM_API_DAEMON_ENGINE_LOST_H
 #define SKILLVM_API_DAEMON_ENGINE_LOST_H
 
 #include "api/daemon/cluster/cluster.h"
 #include "api/daemon/registry/registry.h"
+#include "api/daemon/registry/registry_records.h"
 
 #include <stdbool.h>
 
@@ -17,7 +21,15 @@ int lost_end(struct registry *registry, const struct registry_execution *row,
  */
 int lost_tell(struct registry *registry, struct cluster *cluster, const struct record *record,
               const char *reason, struct err *err);
-/* Tells it so of up to n whose processes are gone. */
-void lost_end_others(struct registry *registry, struct cluster *cluster, unsigned n);
+/* Who takes over what had not begun: 0, also where another one may; -errno: nothing more now.
+ */
+struct lost_taker {
+    void *ctx;
+    int (*take)(void *ctx, const char *id, const struct registry_process *process,
+                struct err *err);
+};
+/* Tells it so of up to n whose processes are gone, or has them taken over. */
+void lost_see_to(struct registry *registry, struct cluster *cluster,
+                 const struct lost_taker *taker, unsigned n);
 
 #endif

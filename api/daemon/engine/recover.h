@@ -6,13 +6,12 @@
 #include "api/daemon/registry/registry.h"
 #include "base/err.h"
 
-#include <stdbool.h>
-
 /*
  * Ends the executions that were accepted by a daemon that is no more: status failed, with the
- * reason, and no files. What cannot be written now is left for the next start. is_shared: a
- * cluster is to be told. 0 or -errno.
+ * reason, and no files. What cannot be written now is left for the next start. node: what this
+ * one is called in a cluster, which is told, and where others may run what waited; NULL: it is
+ * on its own. 0 or -errno.
  */
-int recover_executions(struct registry *registry, bool is_shared, struct err *err);
+int recover_executions(struct registry *registry, const char *node, struct err *err);
 
 #endif

@@ -36,6 +36,9 @@ enum statement {
     IS_THERE,
     TAKE_OVER,
     DROP_OLD,
+    PASS,
+    KEEP,
+    LEAVE,
     N_STATEMENTS
 };
 
@@ -46,15 +49,17 @@ enum statement {
     " artifact_bytes = ?6, result_bytes = ?7 + (?3 IS NOT NULL)"
 #define ACCEPTED                                                                               \
     "e.id, e.tenant_id, e.skill_name, e.skill_version, e.skill_digest,"                        \
-    " COALESCE(e.idempotency_key, ''), COALESCE(e.request_digest, ''), e.accepted_ns"
+    " COALESCE(e.idempotency_key, ''), COALESCE(e.request_digest, ''), e.accepted_ns, r.waits"
 
 static const char *const text[N_STATEMENTS] = {
     [ACCEPT] = "INSERT OR IGNORE INTO executions(id, status, skill_name, skill_version,"
                " skill_digest, accepted_ns, idempotency_key, request_digest, tenant_id)"
                " SELECT ?1, 'accepted', ?2, ?3, ?4, ?5, NULLIF(?6, ''), NULLIF(?7, ''), id"
                " FROM tenants WHERE id = ?8",
-    [NOTE_OWN] = "INSERT INTO records(id, node, instance, is_told) VALUES(?1, '', '', 1)",
-    [NOTE_OTHER] = "INSERT INTO records(id, node, instance, is_told) VALUES(?1, ?2, ?3, 1)",
+    [NOTE_OWN] = "INSERT INTO records(id, node, instance, is_told, waits)"
+                 " VALUES(?1, '', '', 1, ?2)",
+    [NOTE_OTHER] = "INSERT INTO records(id, node, instance, is_told, waits)"
+                   " VALUES(?1, ?2, ?3, 1, ?4)",
     [NOTE_END] = "UPDATE records SET cpu_ms = ?2, result_digest = NULLIF(?3, ''), is_told = 1"
                  " WHERE id = ?1",
     [END_OTHER] = "UPDATE executions" ENDING " WHERE id = ?1 AND tenant_id = ?8"
@@ -107,15 +112,25 @@ static const char *const text[N_STATEMENTS] = {
                    " AND e.id > ?3 ORDER BY e.id LIMIT 1",
     /* Changes a row as it is: a transaction's own rows are read by no other way. */
     /* Of two nodes that begin one at once the last one has it. */
-    [TAKE_OVER] = "UPDATE records SET node = '', instance = '' WHERE id = ?1 AND node <> ''"
+    [TAKE_OVER] = "UPDATE records SET node = '', instance = '', waits = 0"
+                  " WHERE id = ?1 AND node <> ''"
                   " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?2"
                   " AND finished_ns IS NULL)",
     /* Another node's, which was begun anew since. */
     [DROP_OLD] = "DELETE FROM executions WHERE id = ?1 AND tenant_id = ?2 AND accepted_ns <> ?3"
                  " AND EXISTS(SELECT 1 FROM records WHERE id = ?1 AND node <> '')",
+    /* Whose it is now, which has not ended; ?5: also where it was ours. */
+    [PASS] = "UPDATE records SET node = ?2, instance = ?3, waits = ?4"
+             " WHERE id = ?1 AND (node <> '' OR ?5)"
+             " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND finished_ns IS NULL)",
+    [KEEP] = "UPDATE records SET waits = 0 WHERE id = ?1",
+    [LEAVE] = "UPDATE records SET node = ?1, instance = ?2, is_told = 1"
+              " WHERE node = '' AND waits AND id IN"
+              " (SELECT id FROM executions WHERE finished_ns IS NULL)",
     [IS_THERE] = "UPDATE records SET is_told = is_told WHERE id = ?1"
                  " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?2)",
-    [OTHER] = "SELECT " ACCEPTED " FROM executions e WHERE e.id = ?1",
+    [OTHER] = "SELECT " ACCEPTED " FROM executions e JOIN records r ON r.id = e.id"
+              " WHERE e.id = ?1",
 };
 
 const struct registry_statements registry_record_statements = {text, N_STATEMENTS};
@@ -135,6 +150,7 @@ static const struct registry_column columns[] = {
     REGISTRY_COLUMN(REGISTRY_ID, read_record, record.idempotency_key),
     REGISTRY_COLUMN(REGISTRY_ID, read_record, record.request_digest),
     REGISTRY_COLUMN(REGISTRY_NUMBER, read_record, record.accepted_ns),
+    REGISTRY_COLUMN(REGISTRY_BOOL, read_record, record.waits),
     REGISTRY_COLUMN(REGISTRY_ID, read_record, record.status),
     REGISTRY_COLUMN(REGISTRY_NUMBER, read_record, record.finished_ns),
     REGISTRY_COLUMN(REGISTRY_NUMBER, read_record, record.cpu_ms),
@@ -144,7 +160,7 @@ static const struct registry_column columns[] = {
     REGISTRY_COLUMN(REGISTRY_TEXT, read_record, result),
 };
 static const struct registry_rows kind = REGISTRY_ROWS(read_record, columns);
-#define N_ACCEPTED 8u
+#define N_ACCEPTED 9u
 static const struct registry_rows accepted_kind = {sizeof(struct read_record), columns,
                                                    N_ACCEPTED, NULL};
 
@@ -194,7 +210,7 @@ static int take_over(struct registry *registry, const char *tenant,
 }
 
 static int accept(struct registry *registry, const char *tenant,
-                  const struct registry_execution *execution, struct err *err)
+                  const struct registry_execution *execution, bool waits, struct err *err)
 {
     int r = registry_put_step(registry, REGISTRY_RECORDS, ACCEPT, ACCEPTANCE(execution, tenant),
                               "store an execution", err);
@@ -202,19 +218,48 @@ static int accept(struct registry *registry, const char *tenant,
     if (r == -ENOENT)
         return take_over(registry, tenant, execution, err);
     return r < 0 ? r
-                 : registry_step(registry, REGISTRY_RECORDS, NOTE_OWN,
-                                 REGISTRY_VALUES(registry_text(execution->id)),
-                                 "store an execution", err);
+                 : registry_step(
+                       registry, REGISTRY_RECORDS, NOTE_OWN,
+                       REGISTRY_VALUES(registry_text(execution->id), registry_number(waits)),
+                       "store an execution", err);
 }
 
 int registry_record_accept(struct registry *registry, const char *tenant,
-                           const struct registry_execution *execution, struct err *err)
+                           const struct registry_execution *execution, bool waits,
+                           struct err *err)
 {
     int r = registry_transaction_begin(registry, err);
 
     return r < 0 ? r
-                 : registry_transaction_end(registry, accept(registry, tenant, execution, err),
-                                            err);
+                 : registry_transaction_end(
+                       registry, accept(registry, tenant, execution, waits, err), err);
+}
+
+int registry_record_begun(struct registry *registry, const char *id, struct err *err)
+{
+    return registry_run(registry, REGISTRY_RECORDS, KEEP, REGISTRY_VALUES(registry_text(id)),
+                        "note that an execution begins", err);
+}
+
+#define PASSED(record, also_ours)                                                              \
+    REGISTRY_VALUES(registry_text((record)->id), registry_text((record)->node),                \
+                    registry_text((record)->instance), registry_number((record)->waits),       \
+                    registry_number(also_ours))
+
+int registry_record_pass(struct registry *registry, const struct record *record,
+                         struct err *err)
+{
+    return registry_run(registry, REGISTRY_RECORDS, PASS, PASSED(record, true),
+                        "note whose an execution is", err);
+}
+
+int registry_records_leave(struct registry *registry, const struct registry_process *process,
+                           struct err *err)
+{
+    return registry_run(
+        registry, REGISTRY_RECORDS, LEAVE,
+        REGISTRY_VALUES(registry_text(process->node), registry_text(process->instance)),
+        "leave to others what waits", err);
 }
 
 int registry_record_get(struct registry *registry, const char *id, struct record *ret,
@@ -305,7 +350,8 @@ static int begin_other(struct registry *registry, const struct record *record, s
                  : registry_step(registry, REGISTRY_RECORDS, NOTE_OTHER,
                                  REGISTRY_VALUES(registry_text(record->id),
                                                  registry_text(record->node),
-                                                 registry_text(record->instance)),
+                                                 registry_text(record->instance),
+                                                 registry_number(record->waits)),
                                  "store an execution", err);
 }
 
@@ -395,7 +441,14 @@ static int begin(struct registry *registry, const struct record *record, struct 
 
     if (r == -ENOENT && !record->status[0])
         r = begin_again(registry, record, err);
-    return r == -ENOENT ? is_there(registry, record->id, record->tenant, err) : r;
+    if (r != -ENOENT)
+        return r;
+    r = is_there(registry, record->id, record->tenant, err);
+    /* It begins, or another node has it now. */
+    return r < 0 || record->status[0]
+               ? r
+               : registry_step(registry, REGISTRY_RECORDS, PASS, PASSED(record, false),
+                               "store an execution", err);
 }
 
 /* -ENOENT: it is not there, and cannot be. */
@@ -499,7 +552,7 @@ int registry_record_unfinished(struct registry *registry,
 int registry_record_other(struct registry *registry, const char *id, struct record *ret,
                           struct err *err)
 {
-    struct read_record row = {.record = *ret};
+    struct read_record row = {0};
     int r =
         registry_read_row(registry, REGISTRY_RECORDS, OTHER, REGISTRY_VALUES(registry_text(id)),
                           &accepted_kind, &row, "look up an execution", err);

@@ -10,9 +10,18 @@
 #include "api/daemon/terms/change.h"
 #include "api/daemon/terms/record.h"
 
-/* As registry_execution_accept, of one that the cluster knows of. */
+/*
+ * As registry_execution_accept, of one that the cluster knows of, also where another process
+ * had it. waits: others may take it over until it begins.
+ */
 int registry_record_accept(struct registry *registry, const char *tenant,
-                           const struct registry_execution *execution, struct err *err);
+                           const struct registry_execution *execution, bool waits,
+                           struct err *err);
+/* An own one that waited begins. 0 or -EIO. */
+int registry_record_begun(struct registry *registry, const char *id, struct err *err);
+/* One that has not ended is the process's that its record names, whosever it was. 0 or -EIO. */
+int registry_record_pass(struct registry *registry, const struct record *record,
+                         struct err *err);
 
 /*
  * The record of an own row, without who this node is; its result, which is the caller's to
@@ -60,6 +69,9 @@ struct registry_process {
     char node[FLEET_NODE_SIZE];
     char instance[RECORD_INSTANCE_SIZE];
 };
+/* What waits here is a process's from now on, which is this one as it ends. 0 or -EIO. */
+int registry_records_leave(struct registry *registry, const struct registry_process *process,
+                           struct err *err);
 /*
  * The process after this one that has executions which have not ended, and one of these after
  * an id. Both: 0, -ENOENT or -EIO.
@@ -70,7 +82,7 @@ int registry_record_unfinished(struct registry *registry,
                                const struct registry_process *process, const char *after,
                                char ret[RECORD_ID_SIZE], struct err *err);
 
-/* What another's row was accepted with, into a record that has its process. As above. */
+/* What a row was accepted with, as a record without its process. As above. */
 int registry_record_other(struct registry *registry, const char *id, struct record *ret,
                           struct err *err);
 

@@ -233,4 +233,7 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " bucket TEXT NOT NULL,"
     " revision INTEGER NOT NULL,"
     " noted_ns INTEGER NOT NULL);",
+
+    /* Whether it has not begun, and another node may take it over. */
+    "ALTER TABLE records ADD COLUMN waits INTEGER NOT NULL DEFAULT 0;",
 };

@@ -85,7 +85,8 @@ void execution_answer(struct daemon *d, struct http_request *request, const char
 /* What another node that has no room has given an execution. Borrowed. */
 struct execution_given {
     const char *id;
-    const char *digest; /* of all that its request said; "" without a key */
+    const char *digest;   /* of all that its request said; "" without a key */
+    uint64_t accepted_ns; /* realtime; it waited at another process; 0: it is a new one */
 };
 /* Accepts it here, for that node to answer with. False where it did not. */
 bool execution_take(struct daemon *d, struct http_request *request,

@@ -17,19 +17,6 @@
 #define EVENT_MAX    (8u * LOG_CHUNK)
 #define KEPT         "the result is kept: read the answers that wait, then ask for it"
 
-struct event_stream {
-    struct execution *e;
-    struct held *held;
-    uint64_t held_bytes;
-    struct execution_cursor cursor;
-    struct utf8_tail tails[2]; /* by enum guest_stream */
-    struct buf pending;        /* an event on its way out */
-    size_t result_at;          /* bytes of the result already given */
-    bool greeted;
-    bool result_begun;
-    bool finished;
-};
-
 static int add_status(struct buf *out, const char *id, const char *status)
 {
     return buf_printf(out,
@@ -49,6 +36,143 @@ static const char *name_of(enum guest_stream stream)
 {
     return stream == GUEST_STDERR ? "stderr" : "stdout";
 }
+
+/* Adds a stream as one event; nothing for an empty one. */
+static void add_stored_log(struct buf *out, struct json_slice result, enum guest_stream stream)
+{
+    struct json_slice text;
+
+    if (!json_find(result, name_of(stream), &text) || json_slice_is(text, "\"\""))
+        return;
+    (void)buf_printf(out, "event: %s\ndata: {\"data\":", name_of(stream));
+    (void)buf_append(out, text.data, text.len);
+    (void)buf_append(out, "}\n\n", 3);
+}
+
+static int add_stored(struct buf *out, const struct registry_execution *row)
+{
+    struct json_slice result;
+    int r = json_text_check(row->result, strcspn(row->result, "\n"), &result, NULL);
+
+    if (r < 0)
+        return r;
+    add_stored_log(out, result, GUEST_STDOUT);
+    add_stored_log(out, result, GUEST_STDERR);
+    (void)buf_printf(out, "event: result\ndata: ");
+    (void)buf_append(out, result.data, result.len);
+    (void)buf_append(out, "\n\n", 2);
+    return out->error;
+}
+
+static ssize_t give(struct buf *pending, char *data, size_t size)
+{
+    size_t n = pending->len < size ? pending->len : size;
+
+    memcpy(data, pending->data, n);
+    buf_consume(pending, n);
+    return (ssize_t)n;
+}
+
+/* What another node runs: its end is waited for. */
+struct elsewhere {
+    struct ledger *ledger;
+    struct held *held;
+    uint64_t held_bytes;
+    char tenant[TENANT_ID_SIZE];
+    char id[EXECUTION_ID_SIZE];
+    struct buf pending;
+    bool finished;
+};
+
+/* What a result takes until its reader has it: as a text, and in events. */
+static bool hold_elsewhere(struct elsewhere *s, const struct registry_execution *row)
+{
+    const uint64_t bytes = row->result ? 0 : 3 * row->result_bytes;
+    uint64_t before;
+
+    if (bytes > 0 &&
+        held_add(s->held, s->tenant, HTTP_HELD_ANSWER, bytes, LIMIT_ANSWERS_BYTES, &before) < 0)
+        return false;
+    s->held_bytes = bytes;
+    return true;
+}
+
+static int end_elsewhere(struct elsewhere *s, struct registry_execution *row)
+{
+    struct err err = {0};
+
+    s->finished = true;
+    if (!hold_elsewhere(s, row))
+        return add_error(&s->pending, "overloaded", KEPT);
+    if (ledger_fetch_result(s->ledger, row, &err) < 0 || !row->result)
+        return add_error(&s->pending, "object_unavailable",
+                         err.code ? err.message : "its result was lost");
+    return add_stored(&s->pending, row);
+}
+
+/* Waits for its end. What cannot be known any more ends the stream. */
+static int next_elsewhere(struct elsewhere *s)
+{
+    _cleanup_registry_execution_ struct registry_execution row = {0};
+    struct err err = {0};
+    int r = ledger_wait(s->ledger, s->tenant, s->id, clock_monotonic_ns() + HEARTBEAT_NS, &row,
+                        &err);
+
+    if (r < 0)
+        return r;
+    return row.finished_ns == 0 ? buf_append(&s->pending, ":\n\n", 3) : end_elsewhere(s, &row);
+}
+
+static ssize_t read_elsewhere(void *ctx, char *data, size_t size)
+{
+    struct elsewhere *s = ctx;
+
+    while (s->pending.len == 0) {
+        buf_clear(&s->pending);
+        if (s->finished || next_elsewhere(s) < 0)
+            return -1;
+    }
+    return give(&s->pending, data, size);
+}
+
+static struct elsewhere elsewhere_init(struct ledger *ledger, struct held *held,
+                                       const char *tenant, const char *id)
+{
+    struct elsewhere s = {.ledger = ledger, .held = held, .pending = buf_init(SIZE_MAX / 2)};
+
+    (void)snprintf(s.tenant, sizeof(s.tenant), "%s", tenant);
+    (void)snprintf(s.id, sizeof(s.id), "%s", id);
+    return s;
+}
+
+static void elsewhere_finish(struct elsewhere *s)
+{
+    if (s->held_bytes > 0)
+        held_remove(s->held, s->tenant, HTTP_HELD_ANSWER, s->held_bytes);
+    buf_finish(&s->pending);
+}
+
+static void release_elsewhere(void *ctx)
+{
+    elsewhere_finish(ctx);
+    free(ctx);
+}
+
+struct event_stream {
+    struct execution *e;
+    struct held *held;
+    uint64_t held_bytes;
+    struct execution_cursor cursor;
+    struct utf8_tail tails[2]; /* by enum guest_stream */
+    struct buf pending;        /* an event on its way out */
+    size_t result_at;          /* bytes of the result already given */
+    struct ledger *ledger;
+    bool is_moved;
+    struct elsewhere rest; /* once it was */
+    bool greeted;
+    bool result_begun;
+    bool finished;
+};
 
 /* Adds an event with bytes of a stream; nothing when they only begin a character. */
 static int add_log(struct event_stream *s, enum guest_stream stream, const void *data,
@@ -125,6 +249,10 @@ static int next_event(struct event_stream *s)
         return add_log(s, stream, data, len, false);
     case EXECUTION_RESULT:
         return begin_result(s);
+    case EXECUTION_GONE:
+        s->is_moved = true;
+        s->rest = elsewhere_init(s->ledger, s->held, s->e->tenant, s->e->id);
+        break;
     }
     return 0;
 }
@@ -140,15 +268,6 @@ static ssize_t read_result(struct event_stream *s, char *data, size_t size)
     return (ssize_t)n;
 }
 
-static ssize_t give(struct buf *pending, char *data, size_t size)
-{
-    size_t n = pending->len < size ? pending->len : size;
-
-    memcpy(data, pending->data, n);
-    buf_consume(pending, n);
-    return (ssize_t)n;
-}
-
 static ssize_t read_events(void *ctx, char *data, size_t size)
 {
     struct event_stream *s = ctx;
@@ -159,6 +278,8 @@ static ssize_t read_events(void *ctx, char *data, size_t size)
         buf_clear(&s->pending);
         if (s->finished)
             return -1;
+        if (s->is_moved)
+            return read_elsewhere(&s->rest, data, size);
         if (!s->result_begun) {
             if (next_event(s) < 0)
                 return -1;
@@ -179,12 +300,15 @@ static void release(void *ctx)
 
     if (s->held_bytes > 0)
         held_remove(s->held, s->e->tenant, HTTP_HELD_ANSWER, s->held_bytes);
+    if (s->is_moved)
+        elsewhere_finish(&s->rest);
     execution_unref(s->e);
     buf_finish(&s->pending);
     free(s);
 }
 
-void event_stream_reply(struct execution *e, struct held *held, struct http_reply *reply)
+void event_stream_reply(struct execution *e, struct ledger *ledger, struct held *held,
+                        struct http_reply *reply)
 {
     struct event_stream *s = calloc(1, sizeof(*s));
 
@@ -194,6 +318,7 @@ void event_stream_reply(struct execution *e, struct held *held, struct http_repl
         return;
     }
     s->e = e;
+    s->ledger = ledger;
     s->held = held;
     s->pending = buf_init(2 * EVENT_MAX + 4096);
     reply->status = 200;
@@ -201,33 +326,6 @@ void event_stream_reply(struct execution *e, struct held *held, struct http_repl
     reply->read = read_events;
     reply->release = release;
     reply->stream_ctx = s;
-}
-
-/* Adds a stream as one event; nothing for an empty one. */
-static void add_stored_log(struct buf *out, struct json_slice result, enum guest_stream stream)
-{
-    struct json_slice text;
-
-    if (!json_find(result, name_of(stream), &text) || json_slice_is(text, "\"\""))
-        return;
-    (void)buf_printf(out, "event: %s\ndata: {\"data\":", name_of(stream));
-    (void)buf_append(out, text.data, text.len);
-    (void)buf_append(out, "}\n\n", 3);
-}
-
-static int add_stored(struct buf *out, const struct registry_execution *row)
-{
-    struct json_slice result;
-    int r = json_text_check(row->result, strcspn(row->result, "\n"), &result, NULL);
-
-    if (r < 0)
-        return r;
-    add_stored_log(out, result, GUEST_STDOUT);
-    add_stored_log(out, result, GUEST_STDERR);
-    (void)buf_printf(out, "event: result\ndata: ");
-    (void)buf_append(out, result.data, result.len);
-    (void)buf_append(out, "\n\n", 2);
-    return out->error;
 }
 
 void event_stream_reply_stored(const struct registry_execution *row, struct http_reply *reply)
@@ -245,77 +343,6 @@ void event_stream_reply_stored(const struct registry_execution *row, struct http
     reply->body = body;
 }
 
-struct elsewhere {
-    struct ledger *ledger;
-    struct held *held;
-    uint64_t held_bytes;
-    char tenant[TENANT_ID_SIZE];
-    char id[EXECUTION_ID_SIZE];
-    struct buf pending;
-    bool finished;
-};
-
-/* What a result takes until its reader has it: as a text, and in events. */
-static bool hold_elsewhere(struct elsewhere *s, const struct registry_execution *row)
-{
-    const uint64_t bytes = row->result ? 0 : 3 * row->result_bytes;
-    uint64_t before;
-
-    if (bytes > 0 &&
-        held_add(s->held, s->tenant, HTTP_HELD_ANSWER, bytes, LIMIT_ANSWERS_BYTES, &before) < 0)
-        return false;
-    s->held_bytes = bytes;
-    return true;
-}
-
-static int end_elsewhere(struct elsewhere *s, struct registry_execution *row)
-{
-    struct err err = {0};
-
-    s->finished = true;
-    if (!hold_elsewhere(s, row))
-        return add_error(&s->pending, "overloaded", KEPT);
-    if (ledger_fetch_result(s->ledger, row, &err) < 0 || !row->result)
-        return add_error(&s->pending, "object_unavailable",
-                         err.code ? err.message : "its result was lost");
-    return add_stored(&s->pending, row);
-}
-
-/* Waits for its end. What cannot be known any more ends the stream. */
-static int next_elsewhere(struct elsewhere *s)
-{
-    _cleanup_registry_execution_ struct registry_execution row = {0};
-    struct err err = {0};
-    int r = ledger_wait(s->ledger, s->tenant, s->id, clock_monotonic_ns() + HEARTBEAT_NS, &row,
-                        &err);
-
-    if (r < 0)
-        return r;
-    return row.finished_ns == 0 ? buf_append(&s->pending, ":\n\n", 3) : end_elsewhere(s, &row);
-}
-
-static ssize_t read_elsewhere(void *ctx, char *data, size_t size)
-{
-    struct elsewhere *s = ctx;
-
-    while (s->pending.len == 0) {
-        buf_clear(&s->pending);
-        if (s->finished || next_elsewhere(s) < 0)
-            return -1;
-    }
-    return give(&s->pending, data, size);
-}
-
-static void release_elsewhere(void *ctx)
-{
-    struct elsewhere *s = ctx;
-
-    if (s->held_bytes > 0)
-        held_remove(s->held, s->tenant, HTTP_HELD_ANSWER, s->held_bytes);
-    buf_finish(&s->pending);
-    free(s);
-}
-
 void event_stream_reply_elsewhere(struct ledger *ledger, struct held *held,
                                   const struct registry_execution *row,
                                   struct http_reply *reply)
@@ -326,11 +353,7 @@ void event_stream_reply_elsewhere(struct ledger *ledger, struct held *held,
         http_reply_error(reply, 500, "internal_error", "out of memory");
         return;
     }
-    s->ledger = ledger;
-    s->held = held;
-    memcpy(s->tenant, row->tenant, sizeof(s->tenant));
-    (void)snprintf(s->id, sizeof(s->id), "%s", row->id);
-    s->pending = buf_init(SIZE_MAX / 2);
+    *s = elsewhere_init(ledger, held, row->tenant, row->id);
     (void)add_status(&s->pending, s->id, "accepted");
     reply->status = 200;
     reply->content_type = "text/event-stream";

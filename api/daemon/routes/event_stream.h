@@ -15,9 +15,11 @@
 
 /*
  * Makes the reply a stream of the execution's events; takes the reference over. held is
- * borrowed: a large result counts there until its reader has it.
+ * borrowed: a large result counts there until its reader has it. ledger (borrowed; NULL on its
+ * own) tells the end where another node takes it over.
  */
-void event_stream_reply(struct execution *e, struct held *held, struct http_reply *reply);
+void event_stream_reply(struct execution *e, struct ledger *ledger, struct held *held,
+                        struct http_reply *reply);
 /*
  * The same events of an execution that has ended, from its row, which has a result: each stream
  * in one event. The row stays the caller's.

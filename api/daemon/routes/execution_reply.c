@@ -87,19 +87,29 @@ static bool wait_elsewhere(struct daemon *d, const struct http_request *http,
     return r < 0 ? failure_of(reply, r, "execution", id, &err) : lookup_result(d, row, reply);
 }
 
+/* Another node has it. */
+static void reply_moved(struct daemon *d, const struct http_request *http,
+                        struct http_reply *reply, const struct execution *e)
+{
+    _cleanup_registry_execution_ struct registry_execution row = {0};
+
+    if (lookup_row(d, e->tenant, e->id, &row, reply) && lookup_result(d, &row, reply))
+        execution_reply_row(d, http, reply, &row, false);
+}
+
 void execution_reply(struct daemon *d, const struct http_request *http,
                      struct http_reply *reply, struct execution *e, bool is_async)
 {
     if (http->wants_events && !is_async) {
-        event_stream_reply(e, d->held, reply);
+        event_stream_reply(e, d->ledger, d->held, reply);
         return;
     }
-    if (is_async) {
+    if (is_async)
         reply_accepted(reply, e->id, "accepted");
-    } else {
-        execution_wait(e);
+    else if (execution_wait(e))
         reply_result(d, http, reply, e);
-    }
+    else
+        reply_moved(d, http, reply, e);
     execution_unref(e);
 }
 

@@ -67,11 +67,12 @@ enum forward_result forward_send(struct daemon *d, const struct forward_wish *wi
     return FORWARD_DOUBT;
 }
 
-/* A call that came. */
+/* What another process had. */
 struct call {
     struct forward_place *place;
-    struct forward_head head;
+    struct execution_given given;
     bool is_accepted;
+    char why[ERR_MESSAGE_MAX]; /* where it is not */
 };
 
 static bool may_begin(const struct daemon *d, const char *tenant)
@@ -84,9 +85,10 @@ static bool may_begin(const struct daemon *d, const char *tenant)
 static void begin(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct call *call = ctx;
-    const struct execution_given given = {.id = call->head.id, .digest = call->head.digest};
 
-    call->is_accepted = execution_take(call->place->daemon, request, &given, reply);
+    call->is_accepted = execution_take(call->place->daemon, request, &call->given, reply);
+    (void)snprintf(call->why, sizeof(call->why), "%.*s", (int)reply->body.len,
+                   reply->body.data ? (const char *)reply->body.data : "");
 }
 
 /* Who sent it has long given up where it is older. */
@@ -108,15 +110,31 @@ bool forward_has_room(void *place)
 
 void forward_take(void *place, const char *data, size_t len, struct buf *answer)
 {
-    struct call call = {.place = place};
+    struct forward_head head;
+    struct call call = {.place = place, .given = {.id = head.id, .digest = head.digest}};
     struct daemon *d = call.place->daemon;
-    ssize_t at = len <= CLUSTER_CALL_MAX ? forward_head_parse(data, len, &call.head) : -EINVAL;
+    ssize_t at = len <= CLUSTER_CALL_MAX ? forward_head_parse(data, len, &head) : -EINVAL;
 
-    if (at >= 0 && is_new(&call.head) && forward_has_room(place)) {
-        if (cluster_has_seen(d->cluster, call.head.seen) && may_begin(d, call.head.tenant))
-            (void)http_call(call.place->http, call.head.tenant, data + at, len - (size_t)at,
-                            begin, &call);
+    if (at >= 0 && is_new(&head) && forward_has_room(place)) {
+        if (cluster_has_seen(d->cluster, head.seen) && may_begin(d, head.tenant))
+            (void)http_call(call.place->http, head.tenant, data + at, len - (size_t)at, begin,
+                            &call);
     }
     (void)buf_printf(answer, "{\"schema\":%u,\"accepted\":%s}", FORWARD_SCHEMA,
                      call.is_accepted ? "true" : "false");
+}
+
+int forward_resume(void *place, const struct record *record, const char *request, size_t len,
+                   struct err *err)
+{
+    struct call call = {.place = place,
+                        .given = {.id = record->id,
+                                  .digest = record->request_digest,
+                                  .accepted_ns = record->accepted_ns}};
+
+    if (!may_begin(call.place->daemon, record->tenant))
+        return err_set(err, ENOENT, "its tenant is disabled, or gone");
+    if (!http_call(call.place->http, record->tenant, request, len, begin, &call))
+        return err_no_memory(err);
+    return call.is_accepted ? 0 : err_set(err, EIO, "%s", call.why);
 }

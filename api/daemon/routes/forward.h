@@ -33,5 +33,7 @@ struct forward_place {
 };
 bool forward_has_room(void *place);
 void forward_take(void *place, const char *data, size_t len, struct buf *answer);
+/* Runs what waited at a process that is gone: a waiting_resume_fn of a place. */
+waiting_resume_fn forward_resume;
 
 #endif

@@ -5,10 +5,10 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/execution_reply.h"
 #include "api/daemon/routes/failure.h"
-#include "api/daemon/routes/forward.h"
 #include "api/daemon/routes/inputs.h"
 #include "api/daemon/routes/intake.h"
 #include "api/daemon/routes/lookup.h"
+#include "api/daemon/routes/placement.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
@@ -314,6 +314,18 @@ static bool check_key(struct creation *c, const char *text, size_t len, struct s
     return failure_or_true(reply, r < 0 ? -EIO : 0, &err) && find_repeated(c, reply);
 }
 
+/* Another process accepted it, and did not begin it. */
+static bool adopt_draft(struct creation *c, struct http_reply *reply)
+{
+    struct err err = {0};
+    int r = quota_limits(c->daemon->registry, c->tenant, &c->e->limits, &err);
+
+    c->e->admitted = true;
+    c->e->is_taken = true;
+    c->e->accepted_ns = c->given->accepted_ns;
+    return failure_or_true(reply, r, &err);
+}
+
 /* Makes the draft, and looks whether its tenant may begin an execution now. */
 static bool begin_draft(struct creation *c, struct http_reply *reply)
 {
@@ -335,6 +347,9 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
         if (!c->e->idempotency_key || !c->e->request_digest)
             return failure_or_true(reply, err_no_memory(&err), &err);
     }
+    /* What was admitted once is, with the limits that its tenant has now. */
+    if (c->given && c->given->accepted_ns > 0)
+        return adopt_draft(c, reply);
     return check_admission(c, reply, engine_admit(c->daemon->engine, c->e, &refusal, &err),
                            &refusal, &err);
 }
@@ -409,34 +424,25 @@ static bool plan(struct creation *c, struct http_reply *reply)
     return failure_or_true(reply, r, &err);
 }
 
-/*
- * Where this node has no room another one may. What only this node has goes nowhere else, nor
- * does what came from elsewhere.
- */
-static bool go_elsewhere(struct creation *c, const char *text, size_t len)
+/* Here, or where there is room. False when *reply says why not. */
+static bool place(struct creation *c, struct http_request *http, const char *text, size_t len,
+                  struct http_reply *reply)
 {
-    struct daemon *d = c->daemon;
-    const struct forward_wish wish = {.tenant = c->tenant,
-                                      .id = c->e->id,
-                                      .digest = c->request_digest,
-                                      .image = d->images.known.list[c->e->image.place].name,
-                                      .text = text,
-                                      .len = len};
+    const struct placement_wish wish = {
+        .request = &c->request, .digest = c->request_digest, .text = text, .len = len};
+    struct err err = {0};
 
-    if (!d->ledger || c->given || c->e->session || engine_has_room(d->engine))
-        return false;
-    for (size_t i = 0; i < c->request.n_files; i++) {
-        if (c->request.files[i].from == REQUEST_FILE_UPLOADED)
-            return false;
-    }
-    switch (forward_send(d, &wish)) {
-    case FORWARD_TAKEN:
-        return true;
-    case FORWARD_DOUBT:
+    switch (placement_choose(c->daemon, http, &wish, c->e, reply)) {
+    case PLACEMENT_DOUBTFUL:
         c->is_doubtful = true;
+        return true;
+    case PLACEMENT_ELSEWHERE:
+        c->repeated = strdup(c->e->id);
+        return failure_or_true(reply, c->repeated ? 0 : err_no_memory(&err), &err);
+    case PLACEMENT_FAILED:
         return false;
     default:
-        return false;
+        return true;
     }
 }
 
@@ -483,10 +489,10 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return false;
     if (!plan(c, reply))
         return false;
-    if (!upload && go_elsewhere(c, text, len)) {
-        c->repeated = strdup(c->e->id);
-        return failure_or_true(reply, c->repeated ? 0 : err_no_memory(&err), &err);
-    }
+    if (!upload && !c->given && !place(c, http, text, len, reply))
+        return false;
+    if (c->repeated)
+        return true;
     /* What only this execution has: it may wait for long after the request is over. */
     r = take_input(c, json, text, &own);
     if (r < 0)

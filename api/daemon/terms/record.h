@@ -17,8 +17,9 @@
 #define RECORD_DIGEST_SIZE   65u /* SHA-256, hexadecimal */
 #define RECORD_INSTANCE_SIZE 33u
 #define RECORD_STATUS_SIZE   16u
-/* A longer result is an object. */
-#define RECORD_RESULT_MAX 32768u
+/* A longer result is an object, as is a longer request: bytes of its JSON string. */
+#define RECORD_RESULT_MAX  32768u
+#define RECORD_REQUEST_MAX 32768u
 /* What nobody says of one who is honest. */
 #define RECORD_RESULT_BYTES_MAX   (64 * LIMIT_MIB)
 #define RECORD_ARTIFACT_BYTES_MAX (2 * LIMIT_FILES_STREAM)
@@ -38,6 +39,16 @@ struct record {
     uint64_t accepted_ns;                    /* realtime, as all here */
     uint64_t seen;     /* up to which revision that node knew of changes: its tenant is there */
     bool is_cancelled; /* somebody wants it to end */
+
+    /*
+     * It has not begun: where its process is gone, or gives it away, another one runs what its
+     * request says.
+     */
+    bool waits;
+    char request_object[RECORD_DIGEST_SIZE]; /* of the object that the request is; or it is
+                                                here: */
+    const char *request;                     /* borrowed, one JSON string */
+    size_t request_bytes;                    /* of that */
 
     char status[RECORD_STATUS_SIZE]; /* how it ended; "": it has not */
     uint64_t finished_ns;

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/engine/handover.h"
+
+#include "api/daemon/engine/ledger.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#define ASK_AGAIN_MS 500
+
+int handover_accept(const struct execution_env *env, struct execution *e,
+                    const struct registry_execution *acceptance, struct err *err)
+{
+    int r;
+
+    if (e->is_taken)
+        return ledger_take(env->ledger, e->tenant, acceptance, err);
+    r = ledger_accept(env->ledger, e->tenant, acceptance, e->waits ? &e->request : NULL, err);
+    /* It lies at the servers now. */
+    buf_finish(&e->request.text);
+    return r;
+}
+
+int handover_begin(const struct execution_env *env, struct execution *e)
+{
+    struct pollfd cancel = {.fd = e->cancel_fd, .events = POLLIN};
+    struct err err = {0};
+    int r = e->waits ? ledger_begin(env->ledger, e->id, &err) : 0;
+
+    while (r < 0 && r != -EEXIST) {
+        log_warn("engine", "execution=%s waits=\"%s\"", e->id, err.message);
+        if (poll(&cancel, 1, ASK_AGAIN_MS) > 0)
+            return -ECANCELED;
+        err = (struct err){0};
+        r = ledger_begin(env->ledger, e->id, &err);
+    }
+    e->waits = false;
+    if (r < 0)
+        execution_move(e);
+    return r;
+}
+
+bool handover_leave(const struct execution_env *env, struct execution *e)
+{
+    struct err err = {0};
+
+    if (!e->waits)
+        return false;
+    if (ledger_leave(env->ledger, e->id, &err) < 0) {
+        log_error("engine", "execution=%s not_left=\"%s\"", e->id, err.message);
+        return false;
+    }
+    log_info("engine", "execution=%s left=\"to other nodes\"", e->id);
+    execution_move(e);
+    return true;
+}

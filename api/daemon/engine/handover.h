@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An execution of the engine as a cluster's: whose it is while it waits, and whether it may
+ * begin here. Nothing of it concerns a daemon on its own.
+ */
+#ifndef SKILLVM_API_DAEMON_ENGINE_HANDOVER_H
+#define SKILLVM_API_DAEMON_ENGINE_HANDOVER_H
+
+#include "api/daemon/engine/execution_run.h"
+
+/*
+ * Makes the cluster and the registry have it, with what others need to run it. As of
+ * ledger_accept.
+ */
+int handover_accept(const struct execution_env *env, struct execution *e,
+                    const struct registry_execution *acceptance, struct err *err);
+/*
+ * Its turn has come. 0: it begins; -EEXIST: another node has it, and readers were told;
+ * -ECANCELED: it is to end, and it is not known whose it is. Waits as long as the cluster
+ * cannot be asked.
+ */
+int handover_begin(const struct execution_env *env, struct execution *e);
+/* It does not begin here: others may. False where nobody can. */
+bool handover_leave(const struct execution_env *env, struct execution *e);
+
+#endif

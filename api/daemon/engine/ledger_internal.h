@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the ledger share. */
+#ifndef SKILLVM_API_DAEMON_ENGINE_LEDGER_INTERNAL_H
+#define SKILLVM_API_DAEMON_ENGINE_LEDGER_INTERNAL_H
+
+#include "api/daemon/engine/ends.h"
+#include "api/daemon/engine/ledger.h"
+#include "api/daemon/engine/ledger_waits.h"
+
+#include <pthread.h>
+
+struct ledger {
+    struct ledger_env env;
+    struct engine *engine;      /* from ledger_start on */
+    struct waiting_env waiting; /* under the lock of what is taken over */
+    struct ledger_waits waits;
+    struct ends ends;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t taking; /* held while one is taken over */
+    pthread_mutex_t lock;   /* of the two that follow */
+    pthread_cond_t due;
+    bool is_due, is_stopping;
+    char told[RECORD_ID_SIZE]; /* the thread's: up to which it told again */
+};
+
+#endif

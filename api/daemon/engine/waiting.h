@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Executions of a cluster that have not begun. What others need to run one lies with its
+ * record: where its process ends, is lost, or gives it away, another one takes it over, and
+ * runs it as if it had been asked itself. Whoever changes the record first has it.
+ */
+#ifndef SKILLVM_API_DAEMON_ENGINE_WAITING_H
+#define SKILLVM_API_DAEMON_ENGINE_WAITING_H
+
+#include "api/daemon/cluster/cluster.h"
+#include "api/daemon/engine/objects.h"
+#include "api/daemon/registry/registry_records.h"
+#include "api/daemon/store/store.h"
+
+/* What others need: as of struct record. Zeroed: nothing. */
+struct waiting_request {
+    struct buf text;                 /* a JSON string; empty where it is an object */
+    char object[RECORD_DIGEST_SIZE]; /* "": none */
+};
+/* Keeps the JSON of a request for others. 0; -ENOMEM; -errno; what objects_send gives. */
+int waiting_keep(struct store *store, struct objects *objects, const char *text, size_t len,
+                 struct waiting_request *ret, struct err *err);
+/* Puts it into a record, which borrows it. */
+void waiting_add(const struct waiting_request *request, struct record *record);
+
+/*
+ * Runs one that another process had, by its record and the JSON of its request; its row and its
+ * end are the callee's where it returns 0. Else -errno with why not.
+ */
+typedef int waiting_resume_fn(void *ctx, const struct record *record, const char *request,
+                              size_t len, struct err *err);
+
+/* Borrowed. */
+struct waiting_env {
+    struct registry *registry;
+    struct store *store;
+    struct cluster *cluster;
+    waiting_resume_fn *resume;
+    void *resume_ctx;
+};
+/*
+ * Takes one over that waits at a process and runs it, or ends it as failed where that cannot
+ * be. 0: it is seen to; -ENOENT: it is that process's no more; -EAGAIN: the cluster cannot be
+ * asked.
+ */
+int waiting_take_over(const struct waiting_env *env, const char *id,
+                      const struct registry_process *process, struct err *err);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/daemon/routes/placement.h"
+
+#include "api/daemon/routes/failure.h"
+#include "api/daemon/routes/forward.h"
+
+/* What only this node has goes nowhere else. */
+static bool is_bound_here(const struct request *request, const struct execution *e)
+{
+    for (size_t i = 0; i < request->n_files; i++) {
+        if (request->files[i].from == REQUEST_FILE_UPLOADED)
+            return true;
+    }
+    return e->session != NULL;
+}
+
+static enum forward_result send(struct daemon *d, const struct placement_wish *wish,
+                                const struct execution *e)
+{
+    const struct forward_wish forward = {.tenant = e->tenant,
+                                         .id = e->id,
+                                         .digest = wish->digest,
+                                         .image = d->images.known.list[e->image.place].name,
+                                         .text = wish->text,
+                                         .len = wish->len};
+
+    return forward_send(d, &forward);
+}
+
+/* It will wait, and until it begins others may run it. */
+static bool keep(struct daemon *d, struct http_request *http, const struct placement_wish *wish,
+                 struct execution *e, struct http_reply *reply)
+{
+    struct err err = {0};
+    int r;
+
+    /* It is in a file for a moment. */
+    if (wish->len > RECORD_REQUEST_MAX / 2 && !http_request_hold(http, wish->len))
+        return false;
+    r = waiting_keep(d->store, d->objects, wish->text, wish->len, &e->request, &err);
+    e->waits = r == 0;
+    return r == 0 || failure_reply(reply, r, &err);
+}
+
+enum placement placement_choose(struct daemon *d, struct http_request *http,
+                                const struct placement_wish *wish, struct execution *e,
+                                struct http_reply *reply)
+{
+    enum forward_result result;
+
+    if (!d->ledger || engine_has_room(d->engine) || is_bound_here(wish->request, e))
+        return PLACEMENT_HERE;
+    result = send(d, wish, e);
+    if (result == FORWARD_TAKEN)
+        return PLACEMENT_ELSEWHERE;
+    if (wish->request->is_async && !keep(d, http, wish, e, reply))
+        return PLACEMENT_FAILED;
+    return result == FORWARD_DOUBT ? PLACEMENT_DOUBTFUL : PLACEMENT_HERE;
+}

@@ -32,17 +32,21 @@ case_own_failures_are_125() {
     echo "no zip" >broken.zip
     expect 125 skillvm run ./broken.zip
     [[ -n $ERR ]] || fail "a broken zip: nothing was said"
+    expect 125 skillvm run fine --script none-such.py
+    contains "$ERR" none-such.py message
+    expect 125 skillvm --socket "$PWD/no.sock" run fine --host native --data /proc/none ||
+        expect 125 skillvm run fine --socket "$PWD/no.sock" --data /proc/none
+}
+
+case_wrong_usage_is_2() {
+    skill fine main.sh <<<'echo ran'
     expect 2 skillvm run fine --input '{"open": '
     contains "$ERR" JSON message
     expect 2 skillvm run fine --input @none-such.json
     contains "$ERR" none-such.json message
-    expect 125 skillvm run fine --script none-such.py
-    contains "$ERR" none-such.py message
     touch file
     expect 2 skillvm run fine --output-dir file/below
     contains "$ERR" file/below message
-    expect 125 skillvm --socket "$PWD/no.sock" run fine --host native --data /proc/none ||
-        expect 125 skillvm run fine --socket "$PWD/no.sock" --data /proc/none
 }
 
 case_unreadable_folder() {

@@ -119,20 +119,36 @@ static int take_skill(const char *text, cJSON *request, int *ret_fd, struct err 
 /* What is run: code, a script, or a skill. */
 static int take_what(const struct options *given, cJSON *request, int *ret_fd, struct err *err)
 {
-    const char *what = given->args[0];
     int is_script;
 
     if (given->code)
         return run_code_add(given->code, given->lang, request, err);
-    is_script = run_code_add_file(what, given->lang, request, err);
+    is_script = run_code_add_file(given->args[0], given->lang, request, err);
     if (is_script < 0)
         return is_script;
-    if (is_script && (given->script || given->module))
-        return err_set(err, EINVAL, "\"%s\" is a script; --%s is for skills", what,
-                       given->script ? "script" : "module");
-    if (!is_script && given->lang)
-        return err_set(err, EINVAL, "\"%s\" is no script; --lang is for code", what);
-    return is_script ? 0 : take_skill(what, request, ret_fd, err);
+    return is_script ? 0 : take_skill(given->args[0], request, ret_fd, err);
+}
+
+/* Options that do not go with what is run. -1: go on; else the exit status. */
+static int check_what(const struct options *given, const cJSON *request)
+{
+    bool is_code = verbs_text(request, "code") != NULL;
+
+    if (is_code && (given->script || given->module))
+        return help_usage_error("run", "\"%s\" is a script; --%s is for skills", given->args[0],
+                                given->script ? "script" : "module");
+    if (!is_code && given->lang)
+        return help_usage_error("run", "\"%s\" is no script; --lang is for code",
+                                given->args[0]);
+    return -1;
+}
+
+/* What the command line gives besides: a folder and the input. 0 or -errno with err. */
+static int take_given(const struct options *given, struct buf *input, struct err *err)
+{
+    int r = given->output_dir ? files_check_dir(given->output_dir, err) : 0;
+
+    return r < 0 || !given->input ? r : files_read_input(given->input, input, err);
 }
 
 /* All but the skill and the files. The input goes in as it is: no number of it is rounded. */
@@ -277,11 +293,7 @@ static int meet_image(const struct cli *cli, const struct options *given, const 
                                     .lang = verbs_text(request, "lang"),
                                     .build = given->build_image};
 
-    if (!cli->server[0])
-        return image_need_meet(cli, &need, err);
-    return given->build_image
-               ? err_set(err, EINVAL, "--build-image is for this machine, not for a server")
-               : 0;
+    return cli->server[0] ? 0 : image_need_meet(cli, &need, err);
 }
 
 /* Runs it with a daemon of this machine, or a server, which is neither started nor stopped. */
@@ -304,20 +316,28 @@ static int run_by(const struct cli *cli, struct run_options *options, cJSON *req
 static int run_skill(const struct cli_globals *globals, struct run_options *options,
                      struct err *err)
 {
-    const char *given = options->given.input;
+    const struct options *given = &options->given;
     _cleanup_buf_ struct buf input = buf_init(FILES_INPUT_MAX);
     _cleanup_(cJSON_Delete) cJSON *request = cJSON_CreateObject();
     _cleanup_(skillvm_close) struct skillvm *client = NULL;
     _cleanup_fd_ int archive_fd = -1;
     struct cli cli = {0};
+    struct err refused = {0};
     const char *name;
+    int status;
 
-    if ((options->given.output_dir && files_check_dir(options->given.output_dir, err)) ||
-        (given && files_read_input(given, &input, err)) ||
-        take_what(&options->given, request, &archive_fd, err) ||
-        (!fill_request(request, options, &input) && err_no_memory(err)) ||
+    if (take_given(given, &input, &refused) < 0)
+        return verbs_refused(&refused);
+    if (take_what(given, request, &archive_fd, err))
+        return CLI_FAILED;
+    status = check_what(given, request);
+    if (status >= 0)
+        return status;
+    if ((!fill_request(request, options, &input) && err_no_memory(err)) ||
         cli_find_daemon(&cli, globals, err) || remote_open(&cli, &client, err))
         return CLI_FAILED;
+    if (given->build_image && cli.server[0])
+        return help_usage_error("run", "--build-image is for this machine, not for a server");
     cli.client = client;
     name = verbs_text(request, "skill");
     if (name && !cli.server[0] && !daemon_may_have_skills(&cli)) {
@@ -327,7 +347,7 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
                       name);
         return CLI_FAILED;
     }
-    if (meet_image(&cli, &options->given, request, archive_fd, err) < 0)
+    if (meet_image(&cli, given, request, archive_fd, err) < 0)
         return CLI_FAILED;
     return run_by(&cli, options, request, archive_fd, err);
 }
@@ -365,7 +385,7 @@ static int take_repeated(void *ctx, const char *name, const char *value)
     struct err err = {0};
 
     if (strcmp(name, "file") == 0)
-        return run_files_add(&options->files, value, &err) < 0 ? verbs_failed(&err) : -1;
+        return run_files_add(&options->files, value, &err) < 0 ? verbs_refused(&err) : -1;
     if (strcmp(name, "network") == 0)
         return add_network(options, value);
     if (add_env(options, value))

@@ -32,7 +32,10 @@ static int append(struct run_files *files, struct run_file file, struct err *err
     struct run_file *more = NULL;
 
     if (files->n == RUN_FILES_MAX)
-        (void)err_set(err, EFBIG, "there are more than %u input files", RUN_FILES_MAX);
+        (void)err_set(
+            err, EFBIG,
+            "there are more than %u input files; put them into an archive and give that",
+            RUN_FILES_MAX);
     else if (file.name && (file.path || file.fd >= 0))
         more = reallocarray(files->items, files->n + 1, sizeof(*more));
     if (!more) {

@@ -94,7 +94,8 @@ const struct verb skill_verbs[] = {
                 "Python and JavaScript import and where that comes from (the standard library, "
                 "the image, the skill itself; or missing), the programs that it starts by "
                 "name, what it asks for in requirements.txt, PEP 723 and SKILL.md, hosts in "
-                "URLs, and what looks like a secret, masked. What the image does not have is "
+                "URLs (names of XML namespaces and schemas aside), and what looks like a "
+                "secret, masked. What the image does not have is "
                 "a warning with a remedy, as at a push.",
         .examples = "skill inspect my-skill\nskill inspect word-counter@1.0.0 -o json\n",
         .options = OPTION_FORMAT,

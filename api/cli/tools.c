@@ -152,7 +152,7 @@ static int tools_call(const struct cli *cli, const struct options *options)
     int result, status;
 
     if (options->n_args == 2 && files_read_input(options->args[1], &arguments, &err))
-        return verbs_failed(&err);
+        return verbs_refused(&err);
     cli_catch_interrupts();
     result =
         skillvm_call_tool(cli->client, options->args[0],

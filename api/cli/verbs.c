@@ -5,6 +5,7 @@
 #include "base/fd.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -174,6 +175,12 @@ int verbs_failed(const struct err *err)
 {
     cli_say("%s", err->message);
     return CLI_FAILED;
+}
+
+int verbs_refused(const struct err *err)
+{
+    cli_say("%s", err->message);
+    return err->code == ENOMEM ? CLI_FAILED : CLI_USAGE;
 }
 
 int verbs_no_memory(void)

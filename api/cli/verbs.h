@@ -63,6 +63,11 @@ int verbs_main(struct cli_globals *globals, const struct verb *command, int argc
 
 /* Says it and gives the exit status for what failed on this side. */
 int verbs_failed(const struct err *err);
+/*
+ * The same for what the command line itself gives, such as a file that is not there: returns
+ * CLI_USAGE, and CLI_FAILED only where memory lacked.
+ */
+int verbs_refused(const struct err *err);
 /* The same for a lack of memory. */
 int verbs_no_memory(void);
 

@@ -6,6 +6,7 @@
 #include "api/skill/imports.h"
 #include "api/skill/needs.h"
 #include "base/buf.h"
+#include "base/text.h"
 
 #define NEEDS_USES_MAX 8192u /* that are looked at: each costs a search of the archive */
 #define NEEDS_SEATS    4096u /* of a table that never has more than NEEDS_ITEMS_MAX in it */
@@ -59,6 +60,9 @@ int needs_read_package(struct needs_reader *r, const char *file, const char *tex
 int needs_add_node(struct needs_reader *r, const char *file, unsigned line, const char *range);
 /* What a script of JavaScript imports, as of imports_walk(). */
 int needs_add_import(struct needs_reader *r, const struct imports_use *use);
+/* The hosts of URLs in a line, but for those that only name something, as a namespace does. */
+int needs_read_hosts(struct needs_reader *r, const char *file, unsigned n,
+                     struct text_span line);
 /* Hosts in URLs, and what looks like a secret. */
 int needs_read_text(struct needs_reader *r, const char *file, const char *text, size_t len);
 /* What SKILL.md asks for in its fields. */

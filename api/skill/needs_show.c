@@ -85,10 +85,10 @@ static const char *node_remedy(const char *module)
 static const char *program_remedy(const char *program)
 {
     static const struct remedy remedies[] = {
-        {" pip pip3 uv uvx pipx poetry conda npm yarn pnpm apt apt-get brew ",
+        {" pip pip3 uv uvx pipx poetry conda yarn pnpm apt apt-get brew ",
          "nothing can be installed in a run; put modules into the skill's folder, or wheels "
          "into its wheels/"},
-        {" node npx deno bun ", "write that part in Python or bash"},
+        {" node npm npx deno bun ", "write that part in Python or bash"},
         {" sudo su ", "a skill has no privileges; leave it out"},
         {" docker podman ", "a skill runs in a machine of its own and starts no containers"},
         {" wget ", "curl is there, and reaches the hosts that network: in SKILL.md lists"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The readers of needs.h for what is no code: requirements, fields, hosts, secrets. */
+/* The readers of needs.h for what is no code: requirements, fields, secrets. */
 #include "api/skill/needs_internal.h"
 #include "api/skill/requirements.h"
 #include "base/package_name.h"
@@ -172,51 +172,6 @@ static int add_found(struct needs_reader *r, enum needs_kind kind, const char *n
                                              .line = line});
 }
 
-/* The host behind "://" in a line. */
-static int add_host(struct needs_reader *r, const char *file, unsigned n, struct text_span rest)
-{
-    char host[NEEDS_TEXT_MAX + 1];
-    size_t len = 0;
-
-    while (len < rest.len && (is_name_byte(rest.text[len]) || rest.text[len] == ':') &&
-           rest.text[len] != '_')
-        len++;
-    while (len > 0 && (rest.text[len - 1] == '.' || rest.text[len - 1] == ':'))
-        len--;
-    if (len == 0 || len > NEEDS_TEXT_MAX)
-        return 0;
-    memcpy(host, rest.text, len);
-    host[len] = '\0';
-    for (char *p = host; *p; p++)
-        *p = (char)tolower((unsigned char)*p);
-    return strchr(host, '.') || strncmp(host, "localhost", 9) == 0
-               ? add_found(r, NEEDS_HOST, host, file, n)
-               : 0;
-}
-
-static int read_hosts(struct needs_reader *r, const char *file, unsigned n,
-                      struct text_span line)
-{
-    static const char *const schemes[] = {"http", "https", "ws", "wss"};
-    const char *at = line.text, *end = line.text + line.len;
-    int result = 0;
-
-    while (result == 0 && (at = memmem(at, (size_t)(end - at), "://", 3))) {
-        bool is_url = false;
-
-        for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-            size_t len = strlen(schemes[i]);
-
-            is_url = is_url || ((size_t)(at - line.text) >= len &&
-                                strncasecmp(at - len, schemes[i], len) == 0);
-        }
-        at += 3;
-        if (is_url)
-            result = add_host(r, file, n, (struct text_span){at, (size_t)(end - at)});
-    }
-    return result;
-}
-
 static bool is_secret_byte(char c)
 {
     return is_name_byte(c) || c == '+' || c == '/' || c == '=';
@@ -319,7 +274,7 @@ int needs_read_text(struct needs_reader *r, const char *file, const char *text, 
     if (len > 0 && memchr(text, 0, len))
         return 0;
     for (unsigned n = 1; text_take_line(&left, &line); n++)
-        if (read_hosts(r, file, n, line) < 0 || read_secrets(r, file, n, line) < 0)
+        if (needs_read_hosts(r, file, n, line) < 0 || read_secrets(r, file, n, line) < 0)
             return -ENOMEM;
     return 0;
 }

@@ -262,16 +262,17 @@ static void what_was_meant_is_said(void **state)
            "(not_found); none is: register one with `skillvm skill push`\n");
     expect(s, "tenant rm idle", 0, "");
     expect(s, "version && echo '{\"n\": 1}' >in.json", 0, "");
-    expect(s, "run demo --input in.json", 125,
+    expect(s, "run demo --input in.json", 2,
            "the input \"in.json\" is no JSON, but a file has that name: give it as "
            "\"@in.json\"\n");
     expect(s, "run demo --input @in.json", 0, "");
-    expect(s, "run demo --input out.json", 125,
+    expect(s, "run demo --input out.json", 2,
            "the input \"out.json\" is no JSON, and no file has that name; one is given as "
            "\"@FILE\"\n");
-    expect(s, "run demo --input out", 125, "the input: ");
     expect(s, "version && echo '{' >in.json", 0, "");
-    expect(s, "run demo --input @in.json", 125, "the input: ");
+    expect(s, "run demo --input @in.json", 2, "the input: ");
+    expect(s, "run demo --input @none.json", 2, "cannot open the input file \"none.json\"");
+    expect(s, "tools call demo '{'", 2, "the input: ");
 }
 
 /* Writes a test of the skill "tested", in place of the others; a shell's quotes are kept off.
@@ -370,11 +371,10 @@ static void a_folder_for_files_is_looked_at_first(void **state)
     expect(s, list, 0, "\"exec_");
     memcpy(before, s->printed, sizeof(before));
     expect(s, "version && touch taken", 0, "");
-    expect(s, "run demo -d taken", 125,
-           "cannot put files in \"taken\": \"taken\" is no folder");
-    expect(s, "run demo -d taken/below", 125,
+    expect(s, "run demo -d taken", 2, "cannot put files in \"taken\": \"taken\" is no folder");
+    expect(s, "run demo -d taken/below", 2,
            "cannot make the folder \"taken/below\": Not a directory");
-    expect(s, "run demo -d ''", 125, "\"\" cannot be the name of a folder");
+    expect(s, "run demo -d ''", 2, "\"\" cannot be the name of a folder");
     expect(s, list, 0, "");
     assert_string_equal(before, s->printed);
     expect(s, "run nothing -d made", 125, "(not_found)");

@@ -377,7 +377,7 @@ static void the_command_line_runs_code(void **state)
             "--lang is python, bash, shell or node, not \"perl\"");
     skillvm("run --code - --input -", 2, "cannot both be read from standard input");
     skillvm("run --code ''", 125, "\"code\" must be a string that is not empty");
-    skillvm("run demo --lang python", 125, "\"demo\" is no script");
+    skillvm("run demo --lang python", 2, "\"demo\" is no script");
     skillvm("run --code - </dev/zero", 125, "code has up to 256 KiB");
     skillvm("tools call run_code '{\"code\":\"x\",\"lang\":\"bash\"}' -o json", 0, "main.sh");
     skillvm("tools list", 0,
@@ -420,7 +420,7 @@ static void the_command_line_runs_scripts(void **state)
     skillvm("run nul.py", 125, "nul.py: code is text in UTF-8");
     skillvm("run notes.txt --lang bash --json", 0, "main.sh");
     skillvm("run ./a.py --json -- one", 0, ":\"one\",");
-    skillvm("run a.py --script b.py", 125, "\"a.py\" is a script; --script is for skills");
+    skillvm("run a.py --script b.py", 2, "\"a.py\" is a script; --script is for skills");
     /* The text counts and not the name. */
     {
         char *digest = digest_of(harness_run(&h, "{\"code\":\"print(1)\\n\"}"));

@@ -155,10 +155,17 @@ static void results_say_why(void **state)
            "\"warnings\":[\"the image python has no program \\\"gs\\\": use Python, or bring a "
            "program "
            "that is a script\"]");
+    expect(run(*state, "stderr", "PermissionError: [Errno 13] Permission denied: 'a.csv'\\n"),
+           200,
+           "\"warnings\":[\"it could not write \\\"a.csv\\\": the folders of a skill are "
+           "read-only; files for the caller go to /sandbox/out/files (SANDBOX_FILES_DIR), "
+           "others to /tmp\"]");
     /* What is there failed for another reason, and what went well has none. */
     expect(run(*state, "stderr", "ModuleNotFoundError: No module named 'yaml.x'\\n"), 200,
            "\"warnings\":[]");
     expect(run(*state, "stdout", "ModuleNotFoundError: No module named 'pandas'\\n"), 200,
+           "\"warnings\":[]");
+    expect(run(*state, "stdout", "PermissionError: [Errno 13] Permission denied: 'x'\\n"), 200,
            "\"warnings\":[]");
 }
 

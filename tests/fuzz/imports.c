@@ -8,6 +8,7 @@
  */
 #include "api/skill/imports.h"
 #include "api/skill/as_module.h"
+#include "api/skill/denied.h"
 #include "api/skill/imports_scan.h"
 #include "api/skill/js_imports.h"
 #include "api/skill/js_scan.h"
@@ -153,6 +154,9 @@ static void check_log(const struct member *m)
     char text[256];
 
     if (needs_explain(&images, IMAGE_SET_ALL, 0, m->text, m->len, text, sizeof(text)) &&
+        (strlen(text) >= sizeof(text) || !utf8_valid(text, strlen(text))))
+        abort();
+    if (denied_explain(m->text, m->len, text, sizeof(text)) &&
         (strlen(text) >= sizeof(text) || !utf8_valid(text, strlen(text))))
         abort();
 }

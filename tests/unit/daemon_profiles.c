@@ -2,6 +2,8 @@
 /* Snapshots beside the plain one: which are made, when, for whom, and which go again. */
 #include "tests/unit/pool_fixture.h"
 
+#include "base/fd.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -148,6 +150,32 @@ static void what_waits_goes_with_its_snapshot(void **state)
     set_limits(f, 0, 0, 0);
     WAIT_FOR(measure(f).ends[POOL_END_RENEWED] >= 1);
     assert_int_not_equal(visit_profile(f, "a", "csv").kind, POOL_REUSED);
+}
+
+/* Of how many memories the digest is known to the next start. */
+static unsigned count_known(const struct fixture *f)
+{
+    static const char sign[] = " sparse ";
+    char text[8192] = "";
+    unsigned n = 0;
+    int fd = openat(f->snapshots_fd, ".digests", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return 0;
+    assert_true(fd_read_full(fd, text, sizeof(text) - 1) >= 0);
+    close(fd);
+    for (const char *at = text; (at = strstr(at, sign)); at += strlen(sign))
+        n++;
+    return n;
+}
+
+/* Files that were just written cannot be, and are read once more when they can. */
+static void the_next_start_need_not_read_new_ones(void **state)
+{
+    struct fixture *f = *state;
+
+    bring_about(f, "csv", 1);
+    WAIT_FOR(count_known(f) == 2);
 }
 
 static void restart(struct fixture *f)
@@ -392,6 +420,7 @@ int main(void)
         WITH(the_one_not_asked_for_the_longest_goes),
         WITH(their_bytes_are_bounded),
         WITH(what_waits_goes_with_its_snapshot),
+        WITH(the_next_start_need_not_read_new_ones),
         WITH(they_are_found_again),
         WITH(what_is_not_what_it_says_is_not_used),
         WITH(one_that_is_due_is_made_anew_while_it_is_asked_for),

@@ -410,6 +410,40 @@ static void test_json(void **state)
     needs_finish(&needs);
 }
 
+/* A URL that only names a namespace or a schema is no host's that the skill asks. */
+static void test_namespaces(void **state)
+{
+    static const struct member files[] = {
+        {.path = "main.py",
+         .content = "NS = {'w': 'http://schemas.openxmlformats.org/wordprocessingml/2006/m'}\n"
+                    "XSD = 'http://www.w3.org/2001/XMLSchema'\n"
+                    "root.iter('{http://clark.example.com/ns}p')\n"
+                    "ODF_NS = \"https://ns.example.com/odf\"; ns='http://short.example.com/'\n"
+                    "url = 'https://api.example.com/'; old = f'{base}http://old.example.com/'\n"
+                    "get(f'{url}'); site = 'https://www.w3.org/'; x = 'http://www.w3.org'\n"
+                    "columns = 'http://columns.example.com/'\n"},
+        {.path = "a.html",
+         .content =
+             "<a xmlns=\"http://a.example.com/\" xmlns:b = 'https://b.example.com/'\n"
+             "targetNamespace=\"http://target.example.com\" href=\"http://h.example\"\n"},
+        {.path = "b.json",
+         .content = "{\"$schema\": \"https://json-schema.example/draft\",\n"
+                    "\"url\": \"https://schemas.example.com/get\"}\n"},
+    };
+    struct needs needs;
+
+    (void)state;
+    look(files, 3, &manifest, &needs);
+    check_json(&needs, "\"hosts\":["
+                       "{\"host\":\"h.example\",\"file\":\"a.html\",\"line\":2},"
+                       "{\"host\":\"schemas.example.com\",\"file\":\"b.json\",\"line\":2},"
+                       "{\"host\":\"api.example.com\",\"file\":\"main.py\",\"line\":5},"
+                       "{\"host\":\"old.example.com\",\"file\":\"main.py\",\"line\":5},"
+                       "{\"host\":\"www.w3.org\",\"file\":\"main.py\",\"line\":6},"
+                       "{\"host\":\"columns.example.com\",\"file\":\"main.py\",\"line\":7}]");
+    needs_finish(&needs);
+}
+
 /* Without a manifest nothing is said to be missing. */
 static void test_unknown_image(void **state)
 {
@@ -550,9 +584,10 @@ static void test_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples),       cmocka_unit_test(test_json),
-        cmocka_unit_test(test_unknown_image), cmocka_unit_test(test_explanations),
-        cmocka_unit_test(test_limits),        cmocka_unit_test(test_manifests),
+        cmocka_unit_test(test_samples),      cmocka_unit_test(test_json),
+        cmocka_unit_test(test_namespaces),   cmocka_unit_test(test_unknown_image),
+        cmocka_unit_test(test_explanations), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_manifests),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -8,6 +8,7 @@
 #include "api/daemon/engine/result.h"
 #include "api/daemon/engine/session_run.h"
 #include "api/daemon/terms/limits.h"
+#include "api/skill/denied.h"
 #include "api/skill/needs.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -356,19 +357,24 @@ static void warn_of_limits(struct execution_run *run)
             exit->not_started, job->pids);
 }
 
-/* Says it when what failed was an import or a program that the image does not have. */
-static void warn_of_missing(struct execution_run *run)
+/*
+ * Says it when what failed was an import or a program that the image does not have, or a write
+ * to a folder that is read-only.
+ */
+static void warn_of_failure(struct execution_run *run)
 {
     const struct skill_strings *warnings = &run->e->warnings;
     const struct image_list *images = &run->env->images->known;
     const struct buf *log = &run->e->log;
-    size_t from = log->len > EXPLAINED_BYTES ? log->len - EXPLAINED_BYTES : 0;
+    size_t len = log->len > EXPLAINED_BYTES ? EXPLAINED_BYTES : log->len;
+    const char *end = (const char *)log->data + log->len - len;
     char text[ERR_MESSAGE_MAX];
 
-    if (run->result.status != RESULT_FAILED || run->report.guest.times.exit_ns == 0 ||
-        log->len == 0 ||
-        !needs_explain(images, choices_allowed(images, &run->e->limits), run->e->image.place,
-                       (const char *)log->data + from, log->len - from, text, sizeof(text)))
+    if (run->result.status != RESULT_FAILED || run->report.guest.times.exit_ns == 0 || len == 0)
+        return;
+    if (!needs_explain(images, choices_allowed(images, &run->e->limits), run->e->image.place,
+                       end, len, text, sizeof(text)) &&
+        !denied_explain(end, len, text, sizeof(text)))
         return;
     /* A skill that came with the request was read, and this may have been said. */
     for (size_t i = 0; i < warnings->len; i++)
@@ -513,7 +519,7 @@ static void publish(struct execution_run *run)
 
     warn_truncations(run);
     warn_of_limits(run);
-    warn_of_missing(run);
+    warn_of_failure(run);
     if (run->egress)
         network_tell(run->env->registry, e, egress_log(run->egress));
     else if (run->result.status == RESULT_FAILED)

@@ -154,6 +154,18 @@ static const struct known_digest *find(const struct known_digests *known, const 
     return NULL;
 }
 
+/* A read of the whole file, which takes a start long where it was not to be. */
+static int compute(int fd, const struct digest_way *way, char ret_hex[SHA256_HEX_SIZE])
+{
+    struct stat st;
+    int r = way->compute(fd, ret_hex);
+
+    if (r == 0 && fstat(fd, &st) == 0)
+        log_info("snapshot", "digested=%s bytes=%llu", way->name,
+                 (unsigned long long)st.st_size);
+    return r;
+}
+
 int known_digests_of(struct known_digests *known, int fd, const struct digest_way *way,
                      char ret_hex[SHA256_HEX_SIZE])
 {
@@ -166,7 +178,7 @@ int known_digests_of(struct known_digests *known, int fd, const struct digest_wa
         memcpy(ret_hex, found->hex, SHA256_HEX_SIZE);
         return 0;
     }
-    r = way->compute(fd, ret_hex);
+    r = compute(fd, way, ret_hex);
     if (r < 0 || !settled || !identify(fd, way, after) || strcmp(before, after) != 0)
         return r;
     add(known, before, ret_hex);

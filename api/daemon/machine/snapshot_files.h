@@ -71,6 +71,8 @@ void snapshot_files_close(struct vm_files *files);
 /* Compares open files with what the manifest says. 0, -EINVAL or -errno. */
 int snapshot_contents_check(const struct vm_files *files, struct known_digests *known,
                             const struct snapshot_contents *contents, struct err *err);
+/* Has the digests of open files remembered, where they can be. Reads what is not known. */
+void snapshot_contents_remember(const struct vm_files *files, struct known_digests *known);
 /* Fills *ret from open files, fsyncing them. boot_ms is left alone. 0 or -errno. */
 int snapshot_contents_seal(const struct vm_files *files, struct known_digests *known,
                            struct snapshot_contents *ret, struct err *err);

@@ -25,6 +25,7 @@ struct snapshot_place {
     uint64_t disk_bytes; /* of the snapshot, current or not loaded yet */
     uint64_t asked_ns;   /* when somebody asked for it */
     uint64_t begin_ns;   /* when the current one came into use */
+    uint64_t settle_ns;  /* when its digests can be remembered; 0: that was seen to */
     unsigned waiters;
     unsigned failures;         /* tries that made none, for who waits */
     char why[ERR_MESSAGE_MAX]; /* the last of them */

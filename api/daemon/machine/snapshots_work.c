@@ -19,6 +19,8 @@
  * passed: what callers may cause is a fifth of a processor.
  */
 #define REST_TIMES 4u
+/* Then the digests of files can be remembered that were written last (known_digests.h). */
+#define SETTLE_NS (2 * NS_PER_SECOND)
 
 /* Says what is being done, or went wrong; with a snapshot there is nothing to wait for. */
 static void say(struct snapshots *s, enum snapshots_state state, const char *text)
@@ -59,6 +61,7 @@ static void publish(struct snapshots *s, struct snapshot_place *p, struct snapsh
     p->current = snapshot;
     p->disk_bytes = snapshot->disk_bytes;
     p->begin_ns = clock_monotonic_ns();
+    p->settle_ns = p->begin_ns + SETTLE_NS;
     renewal_begin(&p->renewal, p->begin_ns, snapshot->age_ns);
     if (p == s->places) {
         s->state = SNAPSHOTS_READY;
@@ -266,8 +269,27 @@ static const char *reason_now(const struct snapshots *s, const struct snapshot_p
 /* What is to be done next. */
 struct duty {
     struct snapshot_place *place;
-    const char *reason; /* to make it, in a word; NULL: to drop it */
+    const char *reason; /* to make it, in a word; NULL: to drop it, or */
+    bool settles;       /* to have its digests remembered */
 };
+
+/* What can wait for all else, so that no start has to read what this one wrote. Under the lock.
+ */
+static void find_settling(struct snapshots *s, struct duty *ret, uint64_t *next_ns)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+
+    for (unsigned i = 0; i < SNAPSHOTS_PLACES_MAX && !ret->place; i++) {
+        struct snapshot_place *p = &s->places[i];
+
+        if (!p->current || p->settle_ns == 0)
+            continue;
+        if (p->settle_ns <= now_ns)
+            *ret = (struct duty){.place = p, .settles = true};
+        else if (p->settle_ns < *next_ns)
+            *next_ns = p->settle_ns;
+    }
+}
 
 /* Under the lock. False: nothing until *next_ns. Those come first that somebody waits for. */
 static bool find_duty(struct snapshots *s, struct duty *ret, uint64_t *next_ns)
@@ -287,6 +309,7 @@ static bool find_duty(struct snapshots *s, struct duty *ret, uint64_t *next_ns)
             *ret = (struct duty){.place = p, .reason = is_unwanted ? NULL : reason};
         }
     }
+    find_settling(s, ret, next_ns);
     return ret->place != NULL;
 }
 
@@ -365,6 +388,14 @@ static void renew(struct snapshots *s, struct snapshot_place *p, const char *rea
     (void)pthread_mutex_unlock(&s->lock);
 }
 
+static void settle(struct snapshots *s, struct snapshot_place *p)
+{
+    snapshot_contents_remember(&p->current->files, &s->maker.known);
+    (void)pthread_mutex_lock(&s->lock);
+    p->settle_ns = 0;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
 void *snapshots_work(void *arg)
 {
     struct snapshots *s = arg;
@@ -375,7 +406,9 @@ void *snapshots_work(void *arg)
     if (!begin(s))
         return NULL;
     while (wait_duty(s, &duty)) {
-        if (duty.reason)
+        if (duty.settles)
+            settle(s, duty.place);
+        else if (duty.reason)
             renew(s, duty.place, duty.reason);
         else
             drop(s, duty.place);

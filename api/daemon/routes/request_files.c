@@ -178,7 +178,9 @@ int request_files_parse(const char *body, struct json_slice value, struct reques
     while (n <= LIMIT_INPUT_FILES && json_items_next(&counted, &item))
         n++;
     if (n > LIMIT_INPUT_FILES)
-        return err_set(err, EFBIG, "\"files\" has more than %u entries", LIMIT_INPUT_FILES);
+        return err_set(err, EFBIG,
+                       "\"files\" has more than %u entries; put them into an archive",
+                       LIMIT_INPUT_FILES);
     q->files = calloc(n + 1, sizeof(*q->files));
     if (!q->files)
         return err_no_memory(err);

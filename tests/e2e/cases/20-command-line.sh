@@ -32,17 +32,21 @@ case_own_failures_are_125() {
     echo "no zip" >broken.zip
     expect 125 skillvm run ./broken.zip
     [[ -n $ERR ]] || fail "a broken zip: nothing was said"
-    expect 125 skillvm run fine --input '{"open": '
-    contains "$ERR" JSON message
-    expect 125 skillvm run fine --input @none-such.json
-    contains "$ERR" none-such.json message
     expect 125 skillvm run fine --script none-such.py
     contains "$ERR" none-such.py message
-    touch file
-    expect 125 skillvm run fine --output-dir file/below
-    contains "$ERR" file/below message
     expect 125 skillvm --socket "$PWD/no.sock" run fine --host native --data /proc/none ||
         expect 125 skillvm run fine --socket "$PWD/no.sock" --data /proc/none
+}
+
+case_wrong_usage_is_2() {
+    skill fine main.sh <<<'echo ran'
+    expect 2 skillvm run fine --input '{"open": '
+    contains "$ERR" JSON message
+    expect 2 skillvm run fine --input @none-such.json
+    contains "$ERR" none-such.json message
+    touch file
+    expect 2 skillvm run fine --output-dir file/below
+    contains "$ERR" file/below message
 }
 
 case_unreadable_folder() {
@@ -62,14 +66,14 @@ case_unreadable_folder() {
 case_unwritable_output_folder() {
     skill writes main.sh <<<'echo x >"$SANDBOX_FILES_DIR/x"'
     mkdir closed
-    # Root may write anywhere, but not on a file system that is read-only.
-    local folder=closed/out
+    # Root may write anywhere, but not in /proc, where that shows when a folder is made.
+    local folder=closed/out status=2
     if ((EUID == 0)); then
-        folder=/proc/skillvm-out
+        folder=/proc/skillvm-out status=125
     else
         chmod 555 closed
     fi
-    expect 125 skillvm run writes --output-dir "$folder"
+    expect "$status" skillvm run writes --output-dir "$folder"
     contains "$ERR" "$folder" message
 }
 
@@ -109,8 +113,46 @@ case_inputs() {
     expect 0 skillvm run echo --input @big.json
     equal "${#OUT}" 1000002 "bytes of a big input"
     head -c 20M /dev/zero | tr '\0' x | jq -Rs . >huge.json
-    expect 125 skillvm run echo --input @huge.json
+    expect 2 skillvm run echo --input @huge.json
     grep -Eqi 'too.large|16 MiB|limit' <<<"$ERR" || fail "20 MiB of input: $ERR"
+}
+
+# As many input files as an execution may have, counted and summed by a guest; and one more.
+count_files() {
+    mkdir -p in/{10..99}
+    (cd in && for n in $(seq 10000); do echo "$n" >"$((n % 90 + 10))/$n.txt"; done)
+    cat >count.py <<'S'
+import os
+paths = [os.path.join(folder, name) for folder, _, names in os.walk("/sandbox/in") for name in names]
+print(len(paths), sum(int(open(path).read()) for path in paths), len({os.path.dirname(path) for path in paths}))
+S
+}
+counted="10000 50005000 90" # files, their sum, folders
+
+# limit ten_thousand_input_files 300
+case_ten_thousand_input_files() {
+    count_files
+    (cd in && grep -r '') | jq -Rn --rawfile code count.py '{$code, lang: "python",
+        files: [inputs / ":" | {name: ("in/" + .[0]), text: .[1]}]}' >request
+    http_expect 200 /v1/executions -H 'Content-Type: application/json' --data-binary @request
+    equal "$(jq -r .stdout <<<"$BODY")" "$counted" "what was counted"
+    jq -c '.files += [{name: "in/10/more.txt", text: "0"}]' request >more.json
+    http_expect 413 /v1/executions -H 'Content-Type: application/json' --data-binary @more.json
+    error_is too_large '"files" has more than 10000 entries; put them into an archive'
+    echo 0 >in/10/more.txt
+    expect 2 skillvm run count.py --file in
+    contains "$ERR" "there are more than 10000 input files; put them into an archive" "one too many"
+}
+
+# Each is uploaded by itself, which takes minutes.
+# asked ten_thousand_files_of_a_folder
+# limit ten_thousand_files_of_a_folder 1800
+case_ten_thousand_files_of_a_folder() {
+    count_files
+    expect 0 skillvm run count.py --file in
+    equal "$OUT" "$counted" "what was counted"
+    http_expect 200 /v1/files
+    equal "$BODY" "[]" "uploads that are left"
 }
 
 case_script_module_and_arguments() {

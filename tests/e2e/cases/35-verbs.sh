@@ -62,6 +62,33 @@ S
     equal "$(jq -c '[.passed, .failed, .tests[].passed]' <<<"$OUT")" '[1,1,true,false]' "as JSON"
 }
 
+# A script that writes where it is started fails, and the answer says where to write.
+case_writes_that_are_denied() {
+    local warning='the folders of a skill are read-only; files for the caller go to /sandbox/out/files (SANDBOX_FILES_DIR), others to /tmp'
+    skill writer main.py <<<'open("report.csv", "w")'
+    mkdir writer/scripts
+    echo 'import os; os.mkdir("/sandbox/skill/cache")' >writer/scripts/cache.py
+    echo 'echo 1 >report.csv' >writer/scripts/report.sh
+    echo 'touch report.csv' >writer/scripts/touch.sh
+    echo 'import json; json.dump(1, open("output.json", "w"))' >writer/scripts/result.py
+    expect 1 skillvm run writer --json
+    contains "$ERR$OUT" PermissionError "the traceback"
+    equal "$(jq -r '.warnings[]' <<<"$OUT")" "it could not write \"report.csv\": $warning" "Python's open"
+    expect 1 skillvm run writer --script scripts/cache.py
+    contains "$ERR" "it could not write \"/sandbox/skill/cache\": $warning" "Python's mkdir"
+    expect 1 skillvm run writer --script scripts/report.sh
+    contains "$ERR" "it could not write \"report.csv\": $warning" "a shell's redirection"
+    expect 1 skillvm run writer --script scripts/touch.sh
+    contains "$ERR" "it could not write \"report.csv\": $warning" "a program of a shell"
+    expect 1 skillvm run writer --script scripts/result.py
+    contains "$ERR" "the result goes to /sandbox/out/output.json (SANDBOX_OUTPUT)" "the result"
+    # What may be written is, and what may not be read is another thing.
+    echo 'open("/tmp/x", "w"); open("/sandbox/in/x", "w"); open("/proc/1/environ")' >writer/scripts/reads.py
+    expect 1 skillvm run writer --script scripts/reads.py --json
+    contains "$OUT" "/proc/1/environ" "what failed"
+    equal "$(jq -c .warnings <<<"$OUT")" '[]' "a file that may not be read"
+}
+
 # What the image does not have is told before anything runs, and again when that is why a run failed.
 case_needs_of_skills() {
     local warning='the image python has no module "pandas": it has compiled code'

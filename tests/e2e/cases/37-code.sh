@@ -86,7 +86,7 @@ P
     equal "$OUT" "$(wc -c <tool)" tool
     expect 0 skillvm run --code - <<<'print("from", "input")'
     equal "$OUT" "from input" "standard input"
-    expect 125 skillvm run --lang python --code 'print(1)' --timeout 1s --file nowhere.csv
+    expect 2 skillvm run --lang python --code 'print(1)' --timeout 1s --file nowhere.csv
     echo 'let n: number = 1' >main.ts
     expect 125 skillvm run main.ts
     contains "$ERR" "main.ts is in TypeScript, which does not run here" main.ts

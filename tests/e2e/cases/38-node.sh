@@ -80,6 +80,37 @@ S
     equal "$OUT" '[[],"c","<i>1</i>",2]' "what import gives"
 }
 
+# npm does what needs no registry, and where it needs one, it fails at once and the answer says why.
+# limit npm_needs_no_registry 600
+case_npm_needs_no_registry() {
+    need_node
+    skill packed main.sh 'image: node' <<'S'
+set -e
+cd /sandbox/skill
+npm --version
+npm ls
+npm run --silent greet -- Ada
+npm pack --silent --pack-destination "$SANDBOX_FILES_DIR"
+S
+    mkdir -p packed/node_modules/twice
+    echo '{"name": "packed", "version": "1.2.3", "files": ["lib.js"], "dependencies": {"twice": "^1.0.0"},
+        "scripts": {"greet": "node lib.js"}}' >packed/package.json
+    echo 'console.log(require("twice")(process.env.npm_lifecycle_event), process.argv[2])' >packed/lib.js
+    echo '{"name": "twice", "version": "1.0.0"}' >packed/node_modules/twice/package.json
+    echo 'module.exports = (text) => text + text' >packed/node_modules/twice/index.js
+    echo 'npm install --prefix /tmp left-pad' >packed/install.sh
+    expect 0 skillvm run packed --output-dir out
+    grep -Eqx '9\.[0-9.]+' <<<"$OUT" || fail "npm --version: $OUT"
+    contains "$OUT" "twice@1.0.0" "npm ls"
+    contains "$OUT" "greetgreet Ada" "npm run"
+    equal "$(tar -tzf out/packed-1.2.3.tgz | sort | xargs)" "package/lib.js package/package.json" \
+        "npm pack"
+    capture skillvm run packed --script install.sh --json
+    equal "$(jq -r .status <<<"$OUT")" failed "npm install"
+    contains "$(jq -r .stderr <<<"$OUT")" "https://registry.npmjs.org/left-pad failed" "what npm says"
+    contains "$(jq -r '.warnings[]' <<<"$OUT")" "it looked for a host and has no network" "the warning"
+}
+
 # limit node_scripts_are_tools 400
 case_node_scripts_are_tools() {
     need_node

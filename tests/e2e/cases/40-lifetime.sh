@@ -27,6 +27,60 @@ case_data_survives_down_and_up() {
     equal "$OUT" "done" "stdout of the registered skill"
 }
 
+# Seconds of the processors that a command took, whatever else the machine did.
+processor_seconds() {
+    local TIMEFORMAT='%U %S' taken
+    taken=$( { time "$@" >/dev/null 2>&1; } 2>&1) || fail "$1: $taken"
+    awk '{ print $1 + $2 }' <<<"$taken"
+}
+
+# Of a software host beside the tests' own: how often its daemon digested a memory, what QEMU has read, and
+# the processor seconds that it took.
+with_own() {
+    env -u SKILLVM_SOCKET SKILLVM_DATA="$PWD/own" timeout 300 "$@"
+}
+memories_digested() {
+    grep -c 'digested=sparse' own/softhost/log || true
+}
+qemu_of_own() {
+    sed -n 's/^qemu_pid=//p' own/softhost/status
+}
+bytes_read() {
+    sed -n 's/^rchar: //p' "/proc/$(qemu_of_own)/io"
+}
+seconds_taken() {
+    awk -v hz="$(getconf CLK_TCK)" '{ print ($14 + $15) / hz }' "/proc/$(qemu_of_own)/stat"
+}
+
+# Ten seconds, of a machine that boots the host's bare system in five: what makes a start longer than
+# it must be are reads of all of kernel, image and snapshot, so these are counted.
+# limit up_again_reads_nothing_again 600
+case_up_again_reads_nothing_again() {
+    [[ $E2E_HOST == soft ]] || skip "there is no software host in this run"
+    local first second taken bare from
+    trap 'with_own skillvm down >/dev/null 2>&1' EXIT
+    expect 0 with_own skillvm up --host soft
+    # Once to make the snapshot, and once more when its files are old enough to be known again.
+    for _ in $(seq 600); do
+        (($(memories_digested) < 2)) || break
+        sleep 0.2
+    done
+    equal "$(memories_digested)" 2 "digests of the snapshot's memory"
+    first=$(bytes_read)
+    expect 0 with_own skillvm down
+    from=$(wc -c <own/softhost/log)
+    expect 0 with_own skillvm up --host soft
+    second=$(bytes_read) taken=$(seconds_taken)
+    tail -c "+$((from + 1))" own/softhost/log >second.log
+    grep -q 'snapshot loaded' second.log || fail "no snapshot was loaded: $(tail -c 600 second.log)"
+    ! grep ' digested=' second.log >again.txt || fail "the second start digested: $(<again.txt)"
+    ((second < first / 2)) || fail "the second start read $second bytes, the first one $first"
+    expect 0 with_own skillvm down
+    bare=$(processor_seconds "$E2E_ROOT/images/softhost/run.sh" --share "$SKILLVM_SHARE" -- true)
+    awk "BEGIN { exit !($taken <= 2 * $bare) }" ||
+        fail "the second start took $taken s of a processor, and a bare boot $bare s"
+}
+
 # limit a_hung_host_is_restarted 300
 case_a_hung_host_is_restarted() {
     [[ $E2E_HOST == soft ]] || skip "there is no software host in this run"

@@ -287,6 +287,24 @@ case_an_operators_recipe_is_built() {
 }
 # limit an_operators_recipe_is_built 600
 
+# The image of `data` takes five minutes of a processor at most, whatever else the machine does; to fetch what
+# is not cached takes none.
+# asked data_builds_in_time
+# limit data_builds_in_time 3000
+case_data_builds_in_time() {
+    local debs=${XDG_CACHE_HOME:-$HOME/.cache}/skillvm/image/debs tools=$SKILLVM_SHARE/images
+    local TIMEFORMAT='%U %S' status=0 seconds
+    [[ -d $debs ]] || skip "no package was fetched yet"
+    mkdir -p cache/skillvm/image made
+    ln -s "$debs" cache/skillvm/image/debs
+    { time XDG_CACHE_HOME=$PWD/cache "$tools/build.sh" --recipe "$tools/data.yaml" --tool "$tools/image-tree" \
+        --input init="$tools/init" --input zygote="$tools/zygote" --input python="$tools/python" \
+        --output made >built 2>said || status=$?; } 2>taken
+    equal "$status" 0 "exit status of the build; $(tail -n 3 said)"
+    seconds=$(awk '{ printf "%d", $1 + $2 }' taken)
+    ((seconds < 300)) || fail "it took $seconds s of a processor"
+}
+
 # By the user on a terminal, for a module that a recipe of the installation brings; and then it is there.
 # limit an_image_is_built_at_first_need 900
 case_an_image_is_built_at_first_need() {

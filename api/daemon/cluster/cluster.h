@@ -7,7 +7,8 @@
  * A second thread, with a connection of its own, follows the bucket of changes: what tenants,
  * keys and skills are to be; a third one that of executions. They are written there and nowhere
  * else, and become rows of every node. What skills hold and executions leave is in two buckets
- * of objects. Two more threads take what other nodes have no room for.
+ * of objects. Two more threads take what other nodes have no room for, and one what an operator
+ * wants of this node and asks another one for.
  *
  * A node is joined while its own entry comes back to it, through a majority of the servers, and
  * every change and every execution of others is noted here.
@@ -17,6 +18,7 @@
 
 #include "api/daemon/cluster/driver.h"
 #include "api/daemon/cluster/node_entry.h"
+#include "api/daemon/cluster/node_wish.h"
 #include "api/daemon/cluster/record_entry.h"
 #include "api/daemon/cluster/staged.h"
 
@@ -234,6 +236,8 @@ struct cluster_service {
     bool (*has_room)(void *ctx);
     /* Does what a call says, as of a stranger's, and appends an answer that is never empty. */
     void (*take)(void *ctx, const char *data, size_t len, struct buf *answer);
+    /* Does what an operator wants of this node. 0; -errno with the reason. */
+    int (*wish)(void *ctx, enum node_wish wish, struct node_drain *ret, struct err *err);
 };
 #define CLUSTER_CALL_MAX (512u * 1024u) /* bytes of a call */
 /* Takes calls while it has room, until cluster_serve_end. 0 or -errno. */
@@ -249,6 +253,15 @@ void cluster_serve_end(struct cluster *cluster);
  */
 int cluster_call(struct cluster *cluster, const char *image, const char *data, size_t len,
                  struct buf *ret_answer, struct err *err);
+/* From now on the node tells the others that it is being drained, or that it is not. */
+void cluster_set_draining(struct cluster *cluster, bool is_draining);
+bool cluster_is_self(const struct cluster *cluster, const char *node);
+/*
+ * Wants something of another node, which did it on return. 0; -ENOENT: there is no such node;
+ * -EAGAIN where it cannot be asked, does not answer or does not do it, with the reason.
+ */
+int cluster_wish(struct cluster *cluster, const char *node, enum node_wish wish,
+                 struct node_drain *ret, struct err *err);
 /* Whether this node has the changes up to a revision that who calls says it saw, in a moment.
  */
 bool cluster_has_seen(struct cluster *cluster, uint64_t seen);

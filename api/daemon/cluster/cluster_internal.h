@@ -61,6 +61,7 @@ struct cluster {
     pthread_cond_t wake;
     pthread_cond_t room; /* for calls */
     bool is_stopping;
+    bool is_draining;
     unsigned hurries; /* somebody changed something: try again at once */
     enum cluster_state state;
     enum cluster_fault fault; /* why it is cut off */
@@ -84,6 +85,8 @@ struct cluster {
     struct cluster_service service;
     pthread_t servers_of_calls[CLUSTER_CALL_THREADS];
     unsigned n_servers_of_calls;
+    pthread_t server_of_wishes;
+    bool has_server_of_wishes;
     int n_serving; /* of them that take calls now; under the lock */
 };
 
@@ -101,6 +104,22 @@ extern const char *const cluster_fault_names[CLUSTER_FAULTS];
 /* What a fault means to a person and what to do about it, with what is known of it. */
 void cluster_explain(enum cluster_fault fault, const struct err *err,
                      char ret[ERR_MESSAGE_MAX]);
+
+/* Whether the node is joined now, as cluster_look says. */
+bool cluster_is_joined(struct cluster *c);
+/* Waits for so long, or until the node is stopped. */
+void cluster_pause_ms(struct cluster *c, unsigned ms);
+/* Who answers what comes over a link. */
+struct cluster_caller {
+    void *ctx;
+    void (*take)(void *ctx, const char *data, size_t len, struct buf *answer);
+};
+/* Answers one that comes within a time, if one does; as next_call. */
+enum cluster_fault cluster_serve_one(struct cluster *c, struct cluster_link *link,
+                                     const struct cluster_caller *caller, unsigned wait_ms,
+                                     bool *ret_some, struct err *err);
+/* The thread that takes what is wished of this node. */
+void *cluster_serve_wishes(void *cluster);
 
 /* Waits until it is time to try again, somebody hurries, or the node is stopped. */
 void cluster_wait(struct cluster *c, struct cluster_pause *pause);

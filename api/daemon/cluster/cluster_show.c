@@ -75,6 +75,7 @@ void cluster_write(struct cluster *c, struct json_writer *w)
     json_write_time(w, "since", c->since_ns);
     json_write_string(w, "server", c->server[0] ? c->server : NULL);
     json_write_number(w, "replicas", c->replicas);
+    json_write_bool(w, "draining", c->is_draining);
     json_write_bool(w, "takes_executions", c->n_serving > 0);
     json_write_open(w, "nodes", '[');
     for (size_t i = 0; i < c->nodes.n; i++)

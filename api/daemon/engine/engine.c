@@ -36,6 +36,7 @@ struct engine {
     struct sessions_taken sessions;
     unsigned n_ending;
     bool stopping;
+    bool draining;
 };
 
 static struct execution *of_place(struct fair_entry *place)
@@ -282,6 +283,16 @@ int engine_admit(struct engine *engine, struct execution *e, struct refusal *ret
     return 0;
 }
 
+/* What was admitted, and what no other node took, may still not wait here. Under the lock. */
+static int check_place(struct engine *engine, const struct execution *e, struct refusal *ret,
+                       struct err *err)
+{
+    if (engine->draining && !engine->stopping)
+        return err_set(err, EHOSTDOWN,
+                       "this node is being drained, and no other one takes this: ask another");
+    return check_room(engine, e, &e->limits, ret, err);
+}
+
 /* Keeps a place in the queue, and the session. */
 static int reserve(struct engine *engine, struct execution *e, struct fair_tenant **ret,
                    struct refusal *ret_refusal, struct err *err)
@@ -290,7 +301,7 @@ static int reserve(struct engine *engine, struct execution *e, struct fair_tenan
     int r;
 
     (void)pthread_mutex_lock(&engine->lock);
-    r = check_room(engine, e, &e->limits, ret_refusal, err);
+    r = check_place(engine, e, ret_refusal, err);
     *ret = r < 0 ? NULL : fair_queue_reserve(engine->queue, e->tenant, &limits);
     if (*ret)
         sessions_take(&engine->sessions, e);
@@ -489,7 +500,22 @@ bool engine_has_room(struct engine *engine)
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
     const struct fair_count count = fair_queue_count(engine->queue);
 
-    return !engine->stopping && count.waiting + count.running < engine->config.max_running;
+    return !engine->stopping && !engine->draining &&
+           count.waiting + count.running < engine->config.max_running;
+}
+
+void engine_set_draining(struct engine *engine, bool is_draining)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
+    engine->draining = is_draining;
+}
+
+bool engine_is_draining(struct engine *engine)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
+    return engine->draining;
 }
 
 static void measure_tenant(void *ctx, const char *tenant, struct fair_count count)

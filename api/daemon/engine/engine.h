@@ -72,6 +72,13 @@ void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_run
 /* All that is so now of the queue and the slots. Other gauges are left alone. */
 void engine_measure(struct engine *engine, struct metrics_gauges *ret);
 
+/*
+ * While it is drained it has no room and takes nothing new: engine_submit gives -EHOSTDOWN.
+ * What waits and runs goes on.
+ */
+void engine_set_draining(struct engine *engine, bool is_draining);
+bool engine_is_draining(struct engine *engine);
+
 /* How many may wait from now on. Those that wait already stay. */
 void engine_set_max_queued(struct engine *engine, unsigned max_queued);
 

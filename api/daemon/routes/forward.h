@@ -32,6 +32,7 @@ struct forward_place {
     struct http_server *http;
 };
 bool forward_has_room(void *place);
+int forward_wish(void *place, enum node_wish wish, struct node_drain *ret, struct err *err);
 void forward_take(void *place, const char *data, size_t len, struct buf *answer);
 
 #endif

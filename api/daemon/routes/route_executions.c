@@ -23,6 +23,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define RETRY_DRAINING_S 5u
+
 /* Everything a POST builds before the execution is accepted. */
 struct creation {
     struct daemon *daemon;
@@ -67,6 +69,10 @@ static bool check_admission(const struct creation *c, struct http_reply *reply, 
         return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
     case -EAGAIN:
         return failure_reply(reply, result, err);
+    case -EHOSTDOWN:
+        http_reply_error(reply, 503, "draining", "%s", err->message);
+        reply->retry_after_s = RETRY_DRAINING_S;
+        return false;
     case -ESHUTDOWN:
         return http_reply_error(reply, 503, "stopping", "%s", err->message);
     default:

@@ -32,6 +32,20 @@ struct cluster_links {
     pthread_cond_t given;
 };
 
+/* What other nodes have of tenants. */
+struct cluster_load {
+    struct cluster_sharing sharing;
+    pthread_t teller, hearer;
+    bool has_teller, has_hearer;
+
+    pthread_mutex_t lock; /* of what follows; before the cluster's */
+    pthread_cond_t due;
+    bool is_due;
+    struct loads loads;
+    uint64_t told, taken, refused[NODE_REFUSALS];
+    char last_refused[CLUSTER_KEY_SIZE + 32];
+};
+
 /* Between tries: longer each time. Zeroed at the beginning and after a success. */
 struct cluster_pause {
     uint64_t wait_ms;
@@ -82,6 +96,7 @@ struct cluster {
     /* Until then nobody waits for what others say they saw, in records and in calls; atomic. */
     uint64_t records_distrust_ns, calls_distrust_ns;
     struct cluster_links links;
+    struct cluster_load load;
     struct cluster_service service;
     pthread_t servers_of_calls[CLUSTER_CALL_THREADS];
     unsigned n_servers_of_calls;
@@ -120,6 +135,12 @@ enum cluster_fault cluster_serve_one(struct cluster *c, struct cluster_link *lin
                                      bool *ret_some, struct err *err);
 /* The thread that takes what is wished of this node. */
 void *cluster_serve_wishes(void *cluster);
+
+void cluster_load_init(struct cluster_load *load);
+void cluster_load_finish(struct cluster_load *load);
+/* Who waits to tell something waits no more. */
+void cluster_load_stop(struct cluster_load *load);
+void cluster_load_measure(struct cluster *c, struct cluster_load_measure *ret);
 
 /* Waits until it is time to try again, somebody hurries, or the node is stopped. */
 void cluster_wait(struct cluster *c, struct cluster_pause *pause);

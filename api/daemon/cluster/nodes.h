@@ -33,6 +33,8 @@ void nodes_begin(struct nodes *nodes);
  * written. One that is refused takes the place of none: what was known of its node stays.
  */
 void nodes_take(struct nodes *nodes, const struct cluster_entry *entry, uint64_t renewed_ns);
+/* Whether a process has an entry among them. */
+bool nodes_have(const struct nodes *nodes, const char *node, const char *instance);
 /* Forgets those that were not renewed since a time. */
 void nodes_forget_before(struct nodes *nodes, uint64_t renewed_ns);
 

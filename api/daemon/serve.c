@@ -395,6 +395,9 @@ static int serve_all(struct daemon *d, const struct serve *serve, struct err *er
         return r;
     drain_restore(d);
     r = start_ledger(d, err);
+    if (r < 0)
+        return r;
+    r = d->cluster ? engine_share(d->engine, d->cluster, err) : 0;
     return r < 0 ? r : serve_requests(d, serve, err);
 }
 
@@ -514,6 +517,7 @@ int serve_run(const struct serve *serve, struct err *err)
     d.wheelhouse = config->wheelhouse;
     r = serve_from(&d, serve, &places, &folder, err);
     cluster_stop(d.cluster);
+    cluster_share_end(d.cluster);
     ledger_stop(d.ledger);
     objects_join(d.objects, NULL);
     cluster_destroy(d.cluster);

@@ -332,6 +332,7 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
         return failure_or_true(reply, -ENOMEM, &err);
     if (c->given)
         (void)snprintf(c->e->id, sizeof(c->e->id), "%s", c->given->id);
+    c->e->is_given = c->given != NULL;
     c->e->session = steal_ptr(&c->request.session);
     if (key && !c->given && c->daemon->ledger && ledger_id_of_key(c->tenant, key, c->e->id) < 0)
         return failure_or_true(reply, -EIO, &err);

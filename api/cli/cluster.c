@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `skillvm cluster`: the nodes that know each other, as one of them sees it. */
 #include "api/cli/admin.h"
+#include "api/cli/cluster_drain.h"
 #include "api/cli/show.h"
 #include "api/cli/table.h"
 
@@ -83,6 +84,8 @@ static void print_status(const cJSON *json)
 
     show_field("node", 8, verbs_text(json, "node"));
     show_field("state", 8, state && strcmp(state, "cut_off") == 0 ? "cut off" : state);
+    if (cJSON_IsTrue(verbs_member(json, "draining")))
+        show_field("drained", 8, "it takes no executions");
     if (message)
         show_field("why", 8, message);
     show_field("since", 8, verbs_text(json, "since"));
@@ -130,6 +133,27 @@ const struct verb cluster_verbs[] = {
         .examples = "cluster status\n",
         .options = OPTION_FORMAT,
         .run = cluster_status,
+    },
+    {
+        .name = "drain",
+        .args = "NODE [--timeout 10m] [--undo] [-o json|table]",
+        .summary = "let a node take no more executions, and wait until it has none",
+        .text =
+            "The node takes no more executions: those that are sent to it another node runs, "
+            "or "
+            "they are refused with a time to try again. It goes on with what runs and waits "
+            "there, and this command waits until nothing does. It stays drained, also when its "
+            "daemon or the machine starts again, until --undo takes that back. Any node of the "
+            "cluster can be asked.\n"
+            "\n"
+            "Exit status: 0 nothing runs there; 124 the time was up first; 125 it cannot be "
+            "asked; 128 + the signal of an interrupt. But for the last but one it is drained "
+            "all the same.",
+        .examples = "cluster drain rack1-3\ncluster drain --timeout 10m rack1-3\n"
+                    "cluster drain --undo rack1-3\n",
+        .options = OPTION_FORMAT | OPTION_DRAIN,
+        .n_args = 1,
+        .run = cluster_drain,
     },
     {
         .name = "rm",

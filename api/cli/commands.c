@@ -132,7 +132,7 @@ const struct verb commands[] = {
     {
         .name = "cluster",
         .args = "VERB …",
-        .summary = "initialise a cluster, look at it, remove nodes",
+        .summary = "initialise a cluster, look at it, drain and remove nodes",
         .text = "These are the operator's: the daemon's own user on its socket, or an "
                 "operator's key. They ask a daemon whose settings have `cluster:`.",
         .examples = "cluster init\ncluster status\n",

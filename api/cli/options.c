@@ -44,6 +44,9 @@ const struct option_rule option_rules[] = {
     {OPTION_RUN, 0, "session", "ID", MEMBER(session),
      "let it find in /sandbox/session what the run before with this ID left there, and keep "
      "what it leaves"},
+    {OPTION_DRAIN, 0, "undo", NULL, MEMBER(undo), "it takes executions again"},
+    {OPTION_DRAIN, 0, "timeout", "10m", MEMBER(timeout),
+     "wait no longer; it stays drained (for ever)"},
     {OPTION_FORMAT, 'o', "output", "json|table", MEMBER(output),
      "how to print what the command answers"},
     {OPTION_FORMAT, 0, "json", NULL, MEMBER(json), "the same as -o json"},
@@ -109,6 +112,16 @@ const size_t option_n_rules = sizeof(option_rules) / sizeof(option_rules[0]);
 _Static_assert(sizeof(option_rules) / sizeof(option_rules[0]) < RULES_MAX,
                "room in make_tables");
 
+/* The first rule of a name: for getopt all of one name are one option. */
+static size_t first_of(const char *name)
+{
+    size_t i = 0;
+
+    while (strcmp(option_rules[i].name, name) != 0)
+        i++;
+    return i;
+}
+
 /* All long names, so that one of another command can be named; the letters of kinds alone. */
 static void make_tables(unsigned kinds, struct option *longs, char *shorts)
 {
@@ -118,7 +131,7 @@ static void make_tables(unsigned kinds, struct option *longs, char *shorts)
         longs[i] = (struct option){
             .name = r->name,
             .has_arg = r->argument ? required_argument : no_argument,
-            .val = RULE_NUMBER + (int)i,
+            .val = RULE_NUMBER + (int)first_of(r->name),
         };
         if (!r->letter || !(r->kind & kinds))
             continue;
@@ -130,11 +143,21 @@ static void make_tables(unsigned kinds, struct option *longs, char *shorts)
     *shorts = '\0';
 }
 
+/* Of rules of one name the one that these kinds have, or the first. */
+static const struct option_rule *find_named(unsigned kinds, const struct option_rule *first)
+{
+    for (const struct option_rule *r = first; r < option_rules + option_n_rules; r++) {
+        if ((r->kind & kinds) && strcmp(r->name, first->name) == 0)
+            return r;
+    }
+    return first;
+}
+
 /* The rule of this getopt value, or NULL. */
 static const struct option_rule *find_rule(unsigned kinds, int value)
 {
     if (value >= RULE_NUMBER)
-        return &option_rules[value - RULE_NUMBER];
+        return find_named(kinds, &option_rules[value - RULE_NUMBER]);
     for (size_t i = 0; i < option_n_rules; i++) {
         if (option_rules[i].letter == value && (option_rules[i].kind & kinds))
             return &option_rules[i];

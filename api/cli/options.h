@@ -37,6 +37,7 @@ enum option_kind {
     OPTION_DAEMON = 1u << 19,     /* --listen ADDRESS, --config FILE */
     OPTION_NO_NETWORK = 1u << 20, /* --no-network */
     OPTION_SPDX = 1u << 21,       /* --spdx */
+    OPTION_DRAIN = 1u << 22,      /* --undo, --timeout 10m */
     OPTION_OFFLINE = 1u << 31     /* none: the command needs no daemon */
 };
 
@@ -69,6 +70,7 @@ struct options {
     bool build_image;
     bool foreground;
     bool version;
+    bool undo;
     const char *output;
     const char *output_dir;
     const char *skill;

@@ -49,7 +49,8 @@ static void tell_status(const struct lifecycle *l, const struct err *refused)
     else if (pool_check_starts(l->daemon->pool, &short_of) < 0)
         notify_send(l->notify, "WATCHDOG=1\nSTATUS=%s", short_of.message);
     else
-        notify_send(l->notify, "WATCHDOG=1\nSTATUS=%u running, %u waiting%s%s", running, queued,
+        notify_send(l->notify, "WATCHDOG=1\nSTATUS=%s%u running, %u waiting%s%s",
+                    engine_is_draining(l->daemon->engine) ? "drained: " : "", running, queued,
                     refused->code ? "; settings not reloaded: " : "", refused->message);
 }
 

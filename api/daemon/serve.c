@@ -11,6 +11,7 @@
 #include "api/daemon/lifecycle.h"
 #include "api/daemon/registry/registry_records.h"
 #include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/drain.h"
 #include "api/daemon/routes/forward.h"
 #include "api/daemon/store/data_folder.h"
 #include "api/daemon/terms/limits.h"
@@ -312,7 +313,7 @@ static void warn_of_plain_http(const char *address)
 static int take_calls(struct daemon *d, struct forward_place *place, struct err *err)
 {
     const struct cluster_service service = {
-        .ctx = place, .has_room = forward_has_room, .take = forward_take};
+        .ctx = place, .has_room = forward_has_room, .take = forward_take, .wish = forward_wish};
     int r = d->cluster ? cluster_serve(d->cluster, &service, err) : 0;
 
     if (r == 0 && d->ledger)
@@ -396,7 +397,11 @@ static int serve_all(struct daemon *d, const struct serve *serve, struct err *er
 
     if (r < 0)
         return r;
+    drain_restore(d);
     r = start_ledger(d, err);
+    if (r < 0)
+        return r;
+    r = d->cluster ? engine_share(d->engine, d->cluster, err) : 0;
     return r < 0 ? r : serve_requests(d, serve, err);
 }
 
@@ -492,7 +497,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
 int serve_run(const struct serve *serve, struct err *err)
 {
     const struct config *config = serve->config;
-    struct daemon d = {.tmp_fd = -1};
+    struct daemon d = {.tmp_fd = -1, .dir_fd = -1};
     struct places places;
     struct data_folder folder;
     int r = find_places(config, &places, err);
@@ -504,6 +509,7 @@ int serve_run(const struct serve *serve, struct err *err)
         return r;
     d.public_url = config->public_url;
     d.tmp_fd = folder.tmp_fd;
+    d.dir_fd = folder.dir_fd;
     d.network_policy = config->network.policy;
     d.archive_limits = archive_limits_default;
     d.archive_limits.archive_bytes = config->archive_bytes;
@@ -516,6 +522,7 @@ int serve_run(const struct serve *serve, struct err *err)
     d.wheelhouse = config->wheelhouse;
     r = serve_from(&d, serve, &places, &folder, err);
     cluster_stop(d.cluster);
+    cluster_share_end(d.cluster);
     ledger_stop(d.ledger);
     objects_join(d.objects, NULL);
     cluster_destroy(d.cluster);

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LONG "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"ticks\"},\"timeout\":60,\"async\":true}"
+
 static struct nats_world world;
 static struct harness harness = {0};
 static char printed[65536]; /* both streams of the last command */
@@ -21,7 +23,8 @@ static void expect(const char *arguments, int status, const char *part)
     FILE *f;
     int ended;
 
-    snprintf(command, sizeof(command), "SKILLVM_SOCKET='%s' exec '%s' %s 2>&1", harness.socket,
+    snprintf(command, sizeof(command),
+             "export SKILLVM_SOCKET='%s'; skillvm='%s'; exec 2>&1; $skillvm %s", harness.socket,
              SKILLVM, arguments);
     f = popen(command, "re");
     assert_non_null(f);
@@ -32,6 +35,41 @@ static void expect(const char *arguments, int status, const char *part)
     if (ended != status || !strstr(printed, part))
         fail_msg("skillvm %s: status %d: %s; expected %d with %s", arguments, ended, printed,
                  status, part);
+}
+
+/* A command that ends by the interrupt that it gets once it waits. */
+static void expect_interrupted(const char *arguments, const char *part)
+{
+    char command[512];
+
+    snprintf(command, sizeof(command), "%s & pid=$!; sleep 1; kill -TERM $pid; wait $pid",
+             arguments);
+    expect(command, 128 + SIGTERM, part);
+}
+
+/* It waits for what runs, and what it began stays so. */
+static void draining_is_an_operators(void)
+{
+    assert_int_equal(harness_push(&harness, "demo", "1.0", "print(1)"), 201);
+    expect("cluster drain rack1-3 --timeout never", 2, "use an amount such as 30s or 2m");
+    expect("cluster drain", 2, "no fewer than 1");
+    expect("cluster drain other", 125, "there is no node other");
+    harness_expect(harness_run(&harness, LONG), 202, "accepted");
+    harness_wait_metrics(&harness, "\nskillvm_executions_running 1\n", true);
+    expect("cluster drain rack1-3 --timeout 500ms", 124,
+           "the time is up: rack1-3 is still being drained (1 run and 0 wait there)");
+    expect("cluster status", 0, "drained   it takes no executions\n");
+    /* An interrupt leaves it so. */
+    expect_interrupted("cluster drain rack1-3",
+                       "interrupted: rack1-3 is still being drained (1 run and 0 wait there)");
+    expect("cluster drain --undo rack1-3", 0, "rack1-3 takes executions again\n");
+    expect("cluster drain --undo --json rack1-3", 0, "\"draining\":false,\"running\":1");
+    expect("cluster drain rack1-3 --json & sleep 0.1; $skillvm exec cancel $($skillvm exec "
+           "list --status running --json | grep -o 'exec_[0-9a-f]*') >/dev/null; wait $!",
+           0, "\"draining\":true,\"running\":0,\"waiting\":0");
+    expect("cluster drain rack1-3", 0, "rack1-3 is drained: nothing runs there\n");
+    expect("status", 0, "this node is being drained: it takes no executions");
+    expect("cluster drain --undo rack1-3", 0, "rack1-3 takes executions again\n");
 }
 
 static void an_operator_has_its_verbs(void **state)
@@ -58,6 +96,7 @@ static void an_operator_has_its_verbs(void **state)
     expect("cluster rm other", 125, "there is no node other");
     expect("cluster rm", 2, "no fewer than 1");
     expect("cluster rm --help", 0, "Removes the entry of a node that is gone");
+    draining_is_an_operators();
     nats_publish(&world, "$KV.skillvm_nodes.x", "{", 1);
     nats_wait_refused(&harness, "malformed", "x");
     expect("cluster status", 0, " entries, the last one malformed at \"x\"\n");

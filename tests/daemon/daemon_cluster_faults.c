@@ -73,9 +73,10 @@ static const char users[] =
     "      \"$JS.API.CONSUMER.*.OBJ_skillvm_artifacts\",\n"
     "      \"$JS.API.CONSUMER.*.OBJ_skillvm_artifacts.>\",\n"
     "      \"$JS.FC.OBJ_skillvm_artifacts.>\", \"$O.skillvm_artifacts.>\",\n"
-    "      \"skillvm.run.*\" ],\n"
+    "      \"skillvm.run.*\", \"skillvm.load.a\" ],\n"
     "    allow_responses: true,\n"
-    "    subscribe: [ \"_INBOX.>\", \"skillvm.run.*\" ] } },\n"
+    "    subscribe: [ \"_INBOX.>\", \"skillvm.run.*\", \"skillvm.node.a\",\n"
+    "      \"skillvm.load.*\" ] } },\n"
     "  { user: nobody, password: secret, permissions: {\n"
     "    publish: [ \"$JS.API.INFO\" ], subscribe: [ \"_INBOX.>\" ] } }\n"
     "] }\n";
@@ -112,6 +113,17 @@ static void credentials_are_taken_or_not(void **state)
            "\"status\":\"success\"");
     nats_wait_node(&h, JOINED);
     harness_wait_metrics(&h, "\nskillvm_cluster_untold 0\n", true);
+    /* It is drained by who may ask it, and may ask nobody. */
+    w.user = "admin:secret@";
+    nats_start_node(&admin, &w, "c", "");
+    nats_wait_node(&admin, JOINED);
+    expect(nats_ask(&admin, "POST", "/nodes/a/drain"), 200, "\"draining\":true");
+    expect(harness_request(&h, "POST", "/v1/admin/cluster/nodes/c/drain", "", "", 0), 503,
+           "the credentials do not permit what a node does");
+    /* It says what its tenants have, and hears that. */
+    harness_wait_metrics(&h, "\nskillvm_cluster_load_nodes 1\n", true);
+    harness_wait_metrics(&admin, "\nskillvm_cluster_load_nodes 1\n", true);
+    end_node(&admin);
     /* Nobody is shown a password. */
     struct answer a = harness_get(&h, "/v1/admin/cluster");
     assert_null(strstr(a.body, "secret"));

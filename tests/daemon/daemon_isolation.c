@@ -79,6 +79,12 @@ static const struct probe probes[] = {
     {"DELETE /v1/admin/keys/:", OPERATOR, "/v1/admin/keys/{key}", NULL, "", 401},
     {"GET /v1/admin/cluster", OPERATOR, "/v1/admin/cluster", NULL, "", 401},
     {"POST /v1/admin/cluster", OPERATOR, "/v1/admin/cluster", NULL, "", 401},
+    {"POST /v1/admin/cluster/nodes/:/drain", OPERATOR, "/v1/admin/cluster/nodes/a/drain", NULL,
+     "", 401},
+    {"GET /v1/admin/cluster/nodes/:/drain", OPERATOR, "/v1/admin/cluster/nodes/a/drain", NULL,
+     "", 401},
+    {"DELETE /v1/admin/cluster/nodes/:/drain", OPERATOR, "/v1/admin/cluster/nodes/a/drain",
+     NULL, "", 401},
     {"DELETE /v1/admin/cluster/nodes/:", OPERATOR, "/v1/admin/cluster/nodes/a", NULL, "", 401},
     {"GET /v1/admin/audit", OPERATOR, "/v1/admin/audit", NULL, "", 401},
 };

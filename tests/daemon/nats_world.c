@@ -331,6 +331,17 @@ void nats_publish(const struct nats_world *w, const char *subject, const void *d
     natsConnection_Destroy(connection);
 }
 
+void nats_tell(const struct nats_world *w, const char *subject, const void *data, size_t len)
+{
+    jsCtx *js = NULL;
+    natsConnection *connection = connect_some(w, &js);
+
+    assert_int_equal(natsConnection_Publish(connection, subject, data, (int)len), NATS_OK);
+    assert_int_equal(natsConnection_Flush(connection), NATS_OK);
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(connection);
+}
+
 void nats_delete_bucket(const struct nats_world *w, const char *stream)
 {
     jsCtx *js = NULL;

@@ -47,6 +47,8 @@ const char *nats_urls(const struct nats_world *w, char *out, size_t size);
 /* Publishes to a subject of some server's, as anybody might, until that is kept. */
 void nats_publish(const struct nats_world *w, const char *subject, const void *data,
                   size_t len);
+/* Says something to who listens, which nobody keeps. */
+void nats_tell(const struct nats_world *w, const char *subject, const void *data, size_t len);
 void nats_delete_bucket(const struct nats_world *w, const char *stream);
 /* The last message of a stream to a subject, as an owned text; NULL: there is none. */
 char *nats_last(const struct nats_world *w, const char *stream, const char *subject,

@@ -2,6 +2,7 @@
 if(TARGET apidaemon)
     skillvm_fuzz(egress_frames apiegress)
     skillvm_fuzz(cluster_entries apicluster)
+    skillvm_fuzz(node_calls apicluster)
     skillvm_fuzz(node_entry apicluster)
     skillvm_fuzz(forward_head apidaemon)
     skillvm_fuzz(guest_frames apidaemon)

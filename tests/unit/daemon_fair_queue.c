@@ -439,6 +439,83 @@ static void invariants_hold_at_random(void **state)
     }
 }
 
+/* What a tenant has elsewhere, by its name. */
+static void set_elsewhere(struct world *w, unsigned tenant, unsigned running, uint64_t since_ns)
+{
+    const struct fair_limits limits = {.max_running = 2};
+    const struct fair_elsewhere e = {.running = running, .since_ns = since_ns};
+    struct fair_tenant *t = fair_queue_reserve(w->q, names[tenant], &limits);
+
+    fair_queue_set_elsewhere(t, &e, w->now_ns);
+    fair_queue_give_back(w->q, t);
+}
+
+static void what_runs_elsewhere_counts_to_the_cap(void **state)
+{
+    const struct fair_limits two = {.max_running = 2};
+    struct world *w = world_create(4);
+
+    (void)state;
+    set_elsewhere(w, 0, 1, 0);
+    submit(w, 0, two, S, 5);
+    run_for(w, S);
+    assert_int_equal(w->peak[0], 1);
+    set_elsewhere(w, 0, 7, 0);
+    run_for(w, S);
+    assert_int_equal(w->ended[0], 1);
+    set_elsewhere(w, 0, 0, 0);
+    run_for(w, S);
+    assert_int_equal(w->ended[0], 3);
+    world_destroy(w);
+}
+
+/* Of two equal tenants one has a slot elsewhere all the time: the one here is the other's. */
+static void what_runs_elsewhere_counts_to_the_share(void **state)
+{
+    struct world *w = world_create(1);
+
+    (void)state;
+    submit(w, 0, (struct fair_limits){0}, S / 10, 1000);
+    set_elsewhere(w, 0, 1, 0);
+    submit(w, 1, (struct fair_limits){0}, S / 10, 1000);
+    run_for(w, 60 * S);
+    assert_true(w->had_ns[1] > 45 * S);
+    /* Yet it does not starve here: those that wait for long have their turns. */
+    assert_true(w->ended[0] >= 2);
+    /* And what it owes has a bound, once it has nothing elsewhere. */
+    set_elsewhere(w, 0, 0, 0);
+    w->had_ns[0] = 0;
+    w->had_ns[1] = 0;
+    run_for(w, 30 * S);
+    assert_true(w->had_ns[0] > 9 * S);
+    world_destroy(w);
+}
+
+/* The last place of a cap goes to one that waits longer elsewhere, if that takes it. */
+static void the_last_place_is_left_to_who_waits_longer(void **state)
+{
+    const struct fair_limits two = {.max_running = 2};
+    struct world *w = world_create(2);
+
+    (void)state;
+    submit(w, 0, two, S, 3);
+    w->now_ns += S;
+    set_elsewhere(w, 0, 1, w->now_ns - 3 * S);
+    assert_null(fair_queue_take(w->q, w->now_ns));
+    assert_null(fair_queue_take(w->q, w->now_ns + FAIR_YIELD_NS - 1));
+    fill_slots(w);
+    assert_null(w->slots[0]);
+    w->now_ns += FAIR_YIELD_NS;
+    fill_slots(w);
+    assert_non_null(w->slots[0]);
+    assert_null(w->slots[1]);
+    /* Not the one before the last, nor to one that has waited for less. */
+    set_elsewhere(w, 0, 0, w->now_ns);
+    fill_slots(w);
+    assert_non_null(w->slots[1]);
+    world_destroy(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +534,9 @@ int main(void)
         cmocka_unit_test(a_kept_place_counts_and_can_be_given_back),
         cmocka_unit_test(those_that_left_are_forgotten),
         cmocka_unit_test(invariants_hold_at_random),
+        cmocka_unit_test(what_runs_elsewhere_counts_to_the_cap),
+        cmocka_unit_test(what_runs_elsewhere_counts_to_the_share),
+        cmocka_unit_test(the_last_place_is_left_to_who_waits_longer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,6 +128,66 @@ static void many_tenants_are_forgotten_in_time(void **state)
     rate_destroy(rate);
 }
 
+/* What others took is gone here, and comes back as what was taken here does. */
+static void what_others_took_counts(void **state)
+{
+    struct rate *rate = create();
+    uint64_t now = 7 * S;
+
+    (void)state;
+    rate_charge(rate, "a", 30, 29, now);
+    assert_int_equal(rate_take(rate, "a", 30, now), 0);
+    assert_int_equal(rate_take(rate, "a", 30, now), 2 * S);
+    /* More than there are leaves none, and no debt. */
+    rate_charge(rate, "a", 30, UINT64_MAX, now + S);
+    assert_int_equal(rate_take(rate, "a", 30, now + S), 2 * S);
+    assert_int_equal(rate_take(rate, "a", 30, now + 3 * S), 0);
+    /* Nobody's limit is nothing to charge. */
+    rate_charge(rate, "b", 0, 5, now);
+    assert_int_equal(rate_take(rate, "b", 1, now), 0);
+    rate_destroy(rate);
+}
+
+struct seen {
+    unsigned n;
+    uint64_t taken;
+};
+
+static void see(void *ctx, const char *tenant, uint64_t taken)
+{
+    struct seen *seen = ctx;
+
+    assert_string_equal(tenant, "a");
+    seen->n++;
+    seen->taken = taken;
+}
+
+/* Others are told what was taken here alone, until all of it has come back. */
+static void what_was_taken_is_told(void **state)
+{
+    struct rate *rate = create();
+    struct seen seen = {0};
+    uint64_t now = 7 * S;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rate_take(rate, "a", 60, now), 0);
+    rate_charge(rate, "a", 60, 10, now);
+    rate_charge(rate, "b", 60, 10, now);
+    rate_each(rate, now, see, &seen);
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(seen.taken, 3);
+    rate_each(rate, now + 12 * S, see, &seen);
+    assert_int_equal(seen.n, 2);
+    rate_each(rate, now + 13 * S, see, &seen);
+    assert_int_equal(seen.n, 2);
+    assert_int_equal(rate_take(rate, "a", 60, now + 13 * S), 0);
+    rate_each(rate, now + 13 * S, see, &seen);
+    assert_int_equal(seen.n, 3);
+    assert_int_equal(seen.taken, 1);
+    rate_destroy(rate);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +198,8 @@ int main(void)
         cmocka_unit_test(a_rate_may_change),
         cmocka_unit_test(a_clock_that_stands_still_or_steps_back_gives_nothing),
         cmocka_unit_test(many_tenants_are_forgotten_in_time),
+        cmocka_unit_test(what_others_took_counts),
+        cmocka_unit_test(what_was_taken_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

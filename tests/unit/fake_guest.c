@@ -434,6 +434,19 @@ static void behave_burn(const struct fake *f)
     fake_finish(f, 0, 0, 0);
 }
 
+/* Sleeps for so many ms, and says when that began and ended, by the clock of all of them. */
+static void behave_span(const struct fake *f)
+{
+    char text[64];
+    uint64_t began_ns = clock_monotonic_ns();
+
+    usleep((unsigned)atoi(f->payload) * 1000u);
+    snprintf(text, sizeof(text), "span %llu %llu\n", (unsigned long long)began_ns,
+             (unsigned long long)clock_monotonic_ns());
+    fake_send_text(f, PROTO_STDOUT, text);
+    fake_finish(f, 0, 0, 0);
+}
+
 /* A look at a parser: the skill says what comes of it. */
 static void behave_probe(struct fake *f)
 {
@@ -547,6 +560,8 @@ void fake_behave(struct fake *f)
     } else if (strcmp(how, "sleep") == 0) {
         usleep((unsigned)atoi(f->payload) * 1000u);
         fake_finish(f, 0, 0, 0);
+    } else if (strcmp(how, "span") == 0) {
+        behave_span(f);
     } else if (strcmp(how, "abort") == 0) {
         abort();
     } else if (strcmp(how, "flood") == 0) {

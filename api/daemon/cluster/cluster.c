@@ -24,6 +24,7 @@ static void destroy(struct cluster *c)
     free((void *)(uintptr_t)c->access.tls_cert);
     free((void *)(uintptr_t)c->access.tls_key);
     nodes_finish(&c->nodes);
+    cluster_load_finish(&c->load);
     (void)pthread_mutex_destroy(&c->follow.writer);
     (void)pthread_mutex_destroy(&c->lock);
     (void)pthread_cond_destroy(&c->wake);
@@ -116,6 +117,7 @@ int cluster_create(const struct cluster_config *config, struct cluster **ret, st
         return err_no_memory(err);
     (void)pthread_mutex_init(&c->lock, NULL);
     (void)pthread_mutex_init(&c->follow.writer, NULL);
+    cluster_load_init(&c->load);
     cond_init(&c->wake);
     cond_init(&c->room);
     cond_init(&c->links.given);
@@ -145,11 +147,13 @@ void cluster_stop(struct cluster *c)
 {
     if (!c)
         return;
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    (void)pthread_mutex_lock(&c->lock);
     c->is_stopping = true;
     (void)pthread_cond_broadcast(&c->wake);
     (void)pthread_cond_broadcast(&c->room);
     (void)pthread_cond_broadcast(&c->links.given);
+    (void)pthread_mutex_unlock(&c->lock);
+    cluster_load_stop(&c->load);
 }
 
 void cluster_destroy(struct cluster *c)
@@ -223,14 +227,16 @@ void cluster_measure(struct cluster *c, struct cluster_measure *ret)
     *ret = (struct cluster_measure){.takes_keys = true};
     if (!c)
         return;
+    cluster_load_measure(c, &ret->load);
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
     cluster_state_now(c, &now);
+    ret->is_draining = c->is_draining;
     ret->is_joined = now.state == CLUSTER_JOINED;
     ret->nodes = (unsigned)c->nodes.n;
     ret->revision = c->follow.tail.revision;
     ret->records_revision = c->records.revision;
     ret->takes_keys = cluster_keys_good(&c->follow);
     for (int i = 0; i < NODE_REFUSALS; i++)
-        ret->refused[i] =
-            c->nodes.refused[i] + c->follow.tail.refused[i] + c->records.refused[i];
+        ret->refused[i] = c->nodes.refused[i] + c->follow.tail.refused[i] +
+                          c->records.refused[i] + ret->load.refused[i];
 }

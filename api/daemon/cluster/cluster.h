@@ -7,7 +7,9 @@
  * A second thread, with a connection of its own, follows the bucket of changes: what tenants,
  * keys and skills are to be; a third one that of executions. They are written there and nowhere
  * else, and become rows of every node. What skills hold and executions leave is in two buckets
- * of objects. Two more threads take what other nodes have no room for.
+ * of objects. Two more threads take what other nodes have no room for, and one what an operator
+ * wants of this node and asks another one for. One tells the others what tenants have here, and
+ * one hears that of them.
  *
  * A node is joined while its own entry comes back to it, through a majority of the servers, and
  * every change and every execution of others is noted here.
@@ -16,7 +18,9 @@
 #define SKILLVM_API_DAEMON_CLUSTER_CLUSTER_H
 
 #include "api/daemon/cluster/driver.h"
+#include "api/daemon/cluster/loads.h"
 #include "api/daemon/cluster/node_entry.h"
+#include "api/daemon/cluster/node_wish.h"
 #include "api/daemon/cluster/record_entry.h"
 #include "api/daemon/cluster/staged.h"
 
@@ -34,6 +38,15 @@
 #define CLUSTER_CLOCK_MS       3000u  /* that a clock may differ from the servers' */
 #define CLUSTER_BACKOFF_MS     250u /* after a first failure, and twice as long after the next */
 #define CLUSTER_BACKOFF_MAX_MS 5000u
+/*
+ * Between two tellings of what tenants have, at least and at most, or so much for each node:
+ * from each to each goes no more than the servers can carry.
+ */
+#define CLUSTER_LOAD_APART_MS      20u
+#define CLUSTER_LOAD_APART_NODE_MS 4u
+#define CLUSTER_LOAD_EACH_MS       1000u
+#define CLUSTER_LOAD_EACH_NODE_MS  10u
+#define CLUSTER_LOAD_SILENT        3u /* such times, after which a node is taken to have nothing */
 
 /* Borrowed for cluster_create. Texts are never NULL; "" where there is none. */
 struct cluster_config {
@@ -252,6 +265,8 @@ struct cluster_service {
     bool (*has_room)(void *ctx);
     /* Does what a call says, as of a stranger's, and appends an answer that is never empty. */
     void (*take)(void *ctx, const char *data, size_t len, struct buf *answer);
+    /* Does what an operator wants of this node. 0; -errno with the reason. */
+    int (*wish)(void *ctx, enum node_wish wish, struct node_drain *ret, struct err *err);
 };
 #define CLUSTER_CALL_MAX (512u * 1024u) /* bytes of a call */
 /* Takes calls while it has room, until cluster_serve_end. 0 or -errno. */
@@ -267,9 +282,42 @@ void cluster_serve_end(struct cluster *cluster);
  */
 int cluster_call(struct cluster *cluster, const char *image, const char *data, size_t len,
                  struct buf *ret_answer, struct err *err);
+/* From now on the node tells the others that it is being drained, or that it is not. */
+void cluster_set_draining(struct cluster *cluster, bool is_draining);
+bool cluster_is_self(const struct cluster *cluster, const char *node);
+/*
+ * Wants something of another node, which did it on return. 0; -ENOENT: there is no such node;
+ * -EAGAIN where it cannot be asked, does not answer or does not do it, with the reason.
+ */
+int cluster_wish(struct cluster *cluster, const char *node, enum node_wish wish,
+                 struct node_drain *ret, struct err *err);
 /* Whether this node has the changes up to a revision that who calls says it saw, in a moment.
  */
 bool cluster_has_seen(struct cluster *cluster, uint64_t seen);
+
+/* What tenants have here, for all nodes. Called by threads of the cluster. */
+struct cluster_sharing {
+    void *ctx;
+    /* Fills in free and the tenants. */
+    void (*fill)(void *ctx, struct load *ret);
+    /* Others took so much of a tenant's rate, which may be no tenant's. */
+    void (*charge)(void *ctx, const char *tenant, uint64_t n);
+    /* What others have is another thing than before, maybe. */
+    void (*changed)(void *ctx);
+};
+/* Tells and hears until cluster_share_end. 0 or -errno. */
+int cluster_share(struct cluster *cluster, const struct cluster_sharing *sharing,
+                  struct err *err);
+/* Ends that once the cluster was stopped. NULL is fine. */
+void cluster_share_end(struct cluster *cluster);
+/*
+ * What is to be told has changed. This and the next two take no lock but one of their own, and
+ * wait for nothing.
+ */
+void cluster_note_load(struct cluster *cluster);
+/* What a tenant has at other nodes, as of loads_of and loads_waits_since. */
+struct load_total cluster_load_of(struct cluster *cluster, const char *tenant);
+uint64_t cluster_load_waits_since(struct cluster *cluster, const char *tenant);
 
 /* Whether cluster_stop was called. */
 bool cluster_is_stopping(struct cluster *cluster);
@@ -297,9 +345,19 @@ int cluster_remove(struct cluster *cluster, const char *node, struct err *err);
 /* Appends the state and all nodes as one JSON object, for the operator. */
 void cluster_write(struct cluster *cluster, struct json_writer *w);
 
+/* What is known of the tenants' use of other nodes, and how. */
+struct cluster_load_measure {
+    unsigned nodes;            /* that told something lately */
+    uint64_t running, waiting; /* executions there */
+    uint64_t told, taken;      /* messages */
+    uint64_t refused[NODE_REFUSALS];
+    char last_refused[CLUSTER_KEY_SIZE + 32];
+};
 /* For metrics. */
 struct cluster_measure {
     bool is_joined;
+    bool is_draining;
+    struct cluster_load_measure load;
     unsigned nodes;
     uint64_t refused[NODE_REFUSALS];
     uint64_t revision;         /* up to which changes are made here */

@@ -119,18 +119,17 @@ static void count_serving(struct cluster *c, int n)
     c->n_serving += n;
 }
 
-/* Answers one that comes within a time, if one does. */
-static enum cluster_fault serve_one(struct cluster *c, struct cluster_link *link,
-                                    unsigned wait_ms, bool *ret_some, struct err *err)
+enum cluster_fault cluster_serve_one(struct cluster *c, struct cluster_link *link,
+                                     const struct cluster_caller *caller, unsigned wait_ms,
+                                     bool *ret_some, struct err *err)
 {
-    const struct cluster_service *service = &c->service;
     _cleanup_buf_ struct buf answer = buf_init(4096);
     struct cluster_entry call = {0};
     enum cluster_fault fault = c->driver->next_call(link, wait_ms, ret_some, &call, err);
 
     if (!*ret_some)
         return fault;
-    service->take(service->ctx, call.data, call.len, &answer);
+    caller->take(caller->ctx, call.data, call.len, &answer);
     fault = c->driver->answer(link, &call, buf_cstr(&answer), answer.len, err);
     c->driver->release(&call);
     return fault;
@@ -141,6 +140,7 @@ static enum cluster_fault serve_while_good(struct cluster *c, struct cluster_lin
                                            struct err *err)
 {
     const struct cluster_service *service = &c->service;
+    const struct cluster_caller caller = {.ctx = service->ctx, .take = service->take};
     char subject[SUBJECT_SIZE];
     enum cluster_fault fault;
     bool some = true;
@@ -149,17 +149,17 @@ static enum cluster_fault serve_while_good(struct cluster *c, struct cluster_lin
     fault = c->driver->serve(link, subject, "nodes", err);
     count_serving(c, 1);
     while (fault == CLUSTER_OK && !cluster_is_stopping(c) && service->has_room(service->ctx))
-        fault = serve_one(c, link, CLUSTER_SLICE_MS, &some, err);
+        fault = cluster_serve_one(c, link, &caller, CLUSTER_SLICE_MS, &some, err);
     count_serving(c, -1);
     /* Who asked meanwhile hears at once that there is no room. */
     if (fault == CLUSTER_OK)
         fault = c->driver->serve(link, NULL, NULL, err);
     while (fault == CLUSTER_OK && !cluster_is_stopping(c))
-        fault = serve_one(c, link, DRAIN_MS, &some, err);
+        fault = cluster_serve_one(c, link, &caller, DRAIN_MS, &some, err);
     return fault == CLUSTER_NO_ENTRY ? CLUSTER_OK : fault;
 }
 
-static bool is_joined(struct cluster *c)
+bool cluster_is_joined(struct cluster *c)
 {
     struct cluster_status status;
 
@@ -167,7 +167,7 @@ static bool is_joined(struct cluster *c)
     return status.state == CLUSTER_JOINED;
 }
 
-static void pause_ms(struct cluster *c, unsigned ms)
+void cluster_pause_ms(struct cluster *c, unsigned ms)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
     uint64_t deadline_ns = clock_monotonic_ns() + ms * NS_PER_MS;
@@ -201,8 +201,8 @@ static void *serve_calls(void *cluster)
         struct err err = {0};
         enum cluster_fault fault = CLUSTER_OK;
 
-        if (!is_joined(c)) {
-            pause_ms(c, JOIN_MS);
+        if (!cluster_is_joined(c)) {
+            cluster_pause_ms(c, JOIN_MS);
             continue;
         }
         if (!c->service.has_room(c->service.ctx)) {
@@ -218,7 +218,7 @@ static void *serve_calls(void *cluster)
                  err.message);
         c->driver->close(link);
         link = NULL;
-        pause_ms(c, CLUSTER_BACKOFF_MAX_MS);
+        cluster_pause_ms(c, CLUSTER_BACKOFF_MAX_MS);
     }
     c->driver->close(link);
     return NULL;
@@ -226,11 +226,15 @@ static void *serve_calls(void *cluster)
 
 int cluster_serve(struct cluster *c, const struct cluster_service *service, struct err *err)
 {
-    c->service = *service;
-    while (c->n_servers_of_calls < CLUSTER_CALL_THREADS) {
-        int r =
-            pthread_create(&c->servers_of_calls[c->n_servers_of_calls], NULL, serve_calls, c);
+    int r;
 
+    c->service = *service;
+    r = pthread_create(&c->server_of_wishes, NULL, cluster_serve_wishes, c);
+    if (r != 0)
+        return err_set_errno(err, r, "cannot start a thread");
+    c->has_server_of_wishes = true;
+    while (c->n_servers_of_calls < CLUSTER_CALL_THREADS) {
+        r = pthread_create(&c->servers_of_calls[c->n_servers_of_calls], NULL, serve_calls, c);
         if (r != 0)
             return err_set_errno(err, r, "cannot start a thread");
         c->n_servers_of_calls++;
@@ -240,6 +244,11 @@ int cluster_serve(struct cluster *c, const struct cluster_service *service, stru
 
 void cluster_serve_end(struct cluster *c)
 {
-    while (c && c->n_servers_of_calls > 0)
+    if (!c)
+        return;
+    while (c->n_servers_of_calls > 0)
         (void)pthread_join(c->servers_of_calls[--c->n_servers_of_calls], NULL);
+    if (c->has_server_of_wishes)
+        (void)pthread_join(c->server_of_wishes, NULL);
+    c->has_server_of_wishes = false;
 }

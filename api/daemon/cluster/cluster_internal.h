@@ -32,6 +32,20 @@ struct cluster_links {
     pthread_cond_t given;
 };
 
+/* What other nodes have of tenants. */
+struct cluster_load {
+    struct cluster_sharing sharing;
+    pthread_t teller, hearer;
+    bool has_teller, has_hearer;
+
+    pthread_mutex_t lock; /* of what follows; before the cluster's */
+    pthread_cond_t due;
+    bool is_due;
+    struct loads loads;
+    uint64_t told, taken, refused[NODE_REFUSALS];
+    char last_refused[CLUSTER_KEY_SIZE + 32];
+};
+
 /* Between tries: longer each time. Zeroed at the beginning and after a success. */
 struct cluster_pause {
     uint64_t wait_ms;
@@ -61,6 +75,7 @@ struct cluster {
     pthread_cond_t wake;
     pthread_cond_t room; /* for calls */
     bool is_stopping;
+    bool is_draining;
     unsigned hurries; /* somebody changed something: try again at once */
     enum cluster_state state;
     enum cluster_fault fault; /* why it is cut off */
@@ -81,9 +96,12 @@ struct cluster {
     /* Until then nobody waits for what others say they saw, in records and in calls; atomic. */
     uint64_t records_distrust_ns, calls_distrust_ns;
     struct cluster_links links;
+    struct cluster_load load;
     struct cluster_service service;
     pthread_t servers_of_calls[CLUSTER_CALL_THREADS];
     unsigned n_servers_of_calls;
+    pthread_t server_of_wishes;
+    bool has_server_of_wishes;
     int n_serving; /* of them that take calls now; under the lock */
 };
 
@@ -101,6 +119,28 @@ extern const char *const cluster_fault_names[CLUSTER_FAULTS];
 /* What a fault means to a person and what to do about it, with what is known of it. */
 void cluster_explain(enum cluster_fault fault, const struct err *err,
                      char ret[ERR_MESSAGE_MAX]);
+
+/* Whether the node is joined now, as cluster_look says. */
+bool cluster_is_joined(struct cluster *c);
+/* Waits for so long, or until the node is stopped. */
+void cluster_pause_ms(struct cluster *c, unsigned ms);
+/* Who answers what comes over a link. */
+struct cluster_caller {
+    void *ctx;
+    void (*take)(void *ctx, const char *data, size_t len, struct buf *answer);
+};
+/* Answers one that comes within a time, if one does; as next_call. */
+enum cluster_fault cluster_serve_one(struct cluster *c, struct cluster_link *link,
+                                     const struct cluster_caller *caller, unsigned wait_ms,
+                                     bool *ret_some, struct err *err);
+/* The thread that takes what is wished of this node. */
+void *cluster_serve_wishes(void *cluster);
+
+void cluster_load_init(struct cluster_load *load);
+void cluster_load_finish(struct cluster_load *load);
+/* Who waits to tell something waits no more. */
+void cluster_load_stop(struct cluster_load *load);
+void cluster_load_measure(struct cluster *c, struct cluster_load_measure *ret);
 
 /* Waits until it is time to try again, somebody hurries, or the node is stopped. */
 void cluster_wait(struct cluster *c, struct cluster_pause *pause);

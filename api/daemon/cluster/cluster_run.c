@@ -185,12 +185,31 @@ static void note_joined(struct cluster *c)
         c->joined_ns = clock_monotonic_ns();
 }
 
+/* What a node that is joined says of itself. */
+static const char *what_to_say(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    return c->is_draining ? "draining" : "joined";
+}
+
+/* The others hear at once whether it is being drained. */
+static void say_anew(struct cluster *c)
+{
+    const char *said = what_to_say(c);
+
+    if (strcmp(c->self.state, "clock") == 0 || strcmp(c->self.state, said) == 0)
+        return;
+    (void)snprintf(c->self.state, sizeof(c->self.state), "%s", said);
+    c->renew_ns = 0;
+}
+
 /* Our own entry came back: now the node is joined, if its clock is right. */
 static void confirm(struct cluster *c, const struct cluster_entry *entry)
 {
     int64_t off_ms = clock_off_ms(c, entry->stored_ns);
     bool is_off = llabs(off_ms) > CLUSTER_CLOCK_MS;
-    const char *said = is_off ? "clock" : "joined";
+    const char *said = is_off ? "clock" : what_to_say(c);
     char message[128];
 
     note_joined(c);
@@ -267,6 +286,8 @@ static enum cluster_fault stay(struct cluster *c, struct err *err)
             c->driver->release(&entry);
         }
         forget_gone(c);
+        if (cluster_is_confirmed(c))
+            say_anew(c);
         if (fault != CLUSTER_OK || clock_monotonic_ns() < c->renew_ns)
             continue;
         c->renew_ns = clock_monotonic_ns() + CLUSTER_RENEW_MS * NS_PER_MS;

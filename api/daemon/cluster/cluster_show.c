@@ -60,8 +60,21 @@ static void write_records(struct json_writer *w, const struct cluster_tail *tail
     json_write_close(w, '}');
 }
 
+static void write_loads(struct json_writer *w, const struct cluster_load_measure *load)
+{
+    json_write_open(w, "loads", '{');
+    json_write_number(w, "nodes", load->nodes);
+    json_write_number(w, "running", load->running);
+    json_write_number(w, "waiting", load->waiting);
+    write_refused(w, load->refused, load->last_refused);
+    json_write_close(w, '}');
+}
+
 void cluster_write(struct cluster *c, struct json_writer *w)
 {
+    struct cluster_load_measure load;
+
+    cluster_load_measure(c, &load);
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
     uint64_t now_ns = clock_monotonic_ns();
     struct cluster_status now;
@@ -75,6 +88,7 @@ void cluster_write(struct cluster *c, struct json_writer *w)
     json_write_time(w, "since", c->since_ns);
     json_write_string(w, "server", c->server[0] ? c->server : NULL);
     json_write_number(w, "replicas", c->replicas);
+    json_write_bool(w, "draining", c->is_draining);
     json_write_bool(w, "takes_executions", c->n_serving > 0);
     json_write_open(w, "nodes", '[');
     for (size_t i = 0; i < c->nodes.n; i++)
@@ -85,5 +99,6 @@ void cluster_write(struct cluster *c, struct json_writer *w)
         write_changes(w, &c->follow);
     if (c->records.has_thread)
         write_records(w, &c->records);
+    write_loads(w, &load);
     json_write_close(w, '}');
 }

@@ -183,19 +183,24 @@ struct cluster_driver {
 
     /*
      * From here on next_call gives what is sent to a subject: of those who share a group each
-     * message goes to one. At most one at a time; with NULL no more come.
+     * message goes to one, and with NULL as group each to all. The subject may end with ".*".
+     * At most one at a time; with NULL as subject no more come.
      */
     enum cluster_fault (*serve)(struct cluster_link *link, const char *subject,
                                 const char *group, struct err *err);
     /*
-     * Waits for one; its key is "". *ret_some is false where none came. CLUSTER_NO_ENTRY where
-     * no more come, and there is none that has come.
+     * Waits for one; its key is what stands behind the last '.' of its subject. *ret_some is
+     * false where none came. CLUSTER_NO_ENTRY where no more come, and there is none that has
+     * come.
      */
     enum cluster_fault (*next_call)(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
                                     struct cluster_entry *ret, struct err *err);
     /* Answers one that next_call gave, and that was not released. */
     enum cluster_fault (*answer)(struct cluster_link *link, const struct cluster_entry *call,
                                  const char *data, size_t len, struct err *err);
+    /* Sends to a subject, for whoever is there; nobody says whether that was somebody. */
+    enum cluster_fault (*tell)(struct cluster_link *link, const char *subject, const char *data,
+                               size_t len, struct err *err);
     /*
      * Sends to a subject and waits for the answer. CLUSTER_NO_ENTRY where nobody is there to
      * take it, CLUSTER_NO_QUORUM where no answer came.

@@ -95,6 +95,14 @@ void nodes_take(struct nodes *nodes, const struct cluster_entry *entry, uint64_t
     *node = (struct node){.entry = read, .revision = entry->revision, .renewed_ns = renewed_ns};
 }
 
+bool nodes_have(const struct nodes *nodes, const char *node, const char *instance)
+{
+    bool there;
+    size_t at = find(nodes, node, &there);
+
+    return there && strcmp(nodes->list[at]->entry.instance, instance) == 0;
+}
+
 void nodes_forget_before(struct nodes *nodes, uint64_t renewed_ns)
 {
     for (size_t i = nodes->n; i-- > 0;) {

@@ -35,6 +35,8 @@ void nodes_begin(struct nodes *nodes);
 void nodes_take(struct nodes *nodes, const struct cluster_entry *entry, uint64_t renewed_ns);
 /* The place of a node among all, its own name among them or not. */
 size_t nodes_place(const struct nodes *nodes, const char *name, size_t *ret_n);
+/* Whether a process has an entry among them. */
+bool nodes_have(const struct nodes *nodes, const char *node, const char *instance);
 /* Forgets those that were not renewed since a time. */
 void nodes_forget_before(struct nodes *nodes, uint64_t renewed_ns);
 

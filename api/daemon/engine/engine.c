@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/engine.h"
 
-#include "api/daemon/engine/fair_queue.h"
+#include "api/daemon/engine/engine_internal.h"
 #include "api/daemon/engine/handover.h"
 #include "api/daemon/engine/ledger.h"
-#include "api/daemon/engine/sessions_taken.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/lock.h"
@@ -17,27 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIVE_BUCKETS      1024u
 #define RETRY_QUEUE_MAX_S 60u
-
-LIST_HEAD(live, execution);
-
-struct engine {
-    struct engine_config config;
-    struct rate *rate;
-    pthread_t *workers;
-    unsigned n_workers;
-
-    pthread_mutex_t lock; /* for all below */
-    pthread_cond_t work;  /* something to take, or stopping */
-    pthread_cond_t idle;  /* something ended */
-    struct fair_queue *queue;
-    /* By their ids: all that wait, run, or are being ended without having run. */
-    struct live live[LIVE_BUCKETS];
-    struct sessions_taken sessions;
-    unsigned n_ending;
-    bool stopping;
-};
 
 static struct execution *of_place(struct fair_entry *place)
 {
@@ -73,6 +52,8 @@ static struct execution *take(struct engine *engine)
 
     while (!engine->stopping && !(place = fair_queue_take(engine->queue, clock_monotonic_ns())))
         (void)pthread_cond_wait(&engine->work, held);
+    if (place)
+        engine_note_load(engine);
     return place ? of_place(place) : NULL;
 }
 
@@ -173,6 +154,7 @@ static void *worker(void *arg)
         fair_queue_done(engine->queue, &e->place, clock_monotonic_ns());
         sessions_leave(e);
         LIST_REMOVE(e, live);
+        engine_note_load(engine);
         (void)pthread_cond_broadcast(&engine->idle);
         (void)pthread_mutex_unlock(&engine->lock);
         if (engine->config.env.ledger)
@@ -245,11 +227,15 @@ static int check_room(struct engine *engine, const struct execution *e,
     if (check_session(engine, e, err) < 0)
         return -EADDRINUSE;
     ret->code = "overloaded";
-    if (limits->max_queued > 0 && own.waiting >= limits->max_queued) {
-        ret->retry_after_s = retry_s(engine, own.running);
-        return err_set(err, EDQUOT,
-                       "max_queued: %u of the tenant's executions are waiting already",
-                       own.waiting);
+    if (limits->max_queued > 0) {
+        unsigned waiting = own.waiting + engine_waiting_elsewhere(engine, e->tenant);
+
+        if (waiting >= limits->max_queued) {
+            ret->retry_after_s = retry_s(engine, own.running);
+            return err_set(err, EDQUOT,
+                           "max_queued: %u of the tenant's executions are waiting already",
+                           waiting);
+        }
     }
     if (all.waiting >= engine->config.max_queued) {
         ret->retry_after_s = retry_s(engine, all.running);
@@ -287,6 +273,9 @@ static int check_limits(struct engine *engine, const struct execution *e,
     r = quota_check_cpu(registry, tenant, ret, clock_realtime_ns(), ret_refusal, err);
     if (r < 0)
         return r;
+    /* The node that gave it has taken it off. */
+    if (e->is_given)
+        return 0;
     /* Last: what is refused for another reason costs nothing of the rate. */
     return quota_take_rate(engine->rate, tenant, ret, clock_monotonic_ns(), ret_refusal, err);
 }
@@ -306,6 +295,16 @@ int engine_admit(struct engine *engine, struct execution *e, struct refusal *ret
     return 0;
 }
 
+/* What was admitted, and what no other node took, may still not wait here. Under the lock. */
+static int check_place(struct engine *engine, const struct execution *e, struct refusal *ret,
+                       struct err *err)
+{
+    if (engine->draining && !engine->stopping)
+        return err_set(err, EHOSTDOWN,
+                       "this node is being drained, and no other one takes this: ask another");
+    return check_room(engine, e, &e->limits, ret, err);
+}
+
 /* Keeps a place in the queue, and the session. */
 static int reserve(struct engine *engine, struct execution *e, struct fair_tenant **ret,
                    struct refusal *ret_refusal, struct err *err)
@@ -314,10 +313,13 @@ static int reserve(struct engine *engine, struct execution *e, struct fair_tenan
     int r;
 
     (void)pthread_mutex_lock(&engine->lock);
-    r = check_room(engine, e, &e->limits, ret_refusal, err);
+    r = check_place(engine, e, ret_refusal, err);
     *ret = r < 0 ? NULL : fair_queue_reserve(engine->queue, e->tenant, &limits);
-    if (*ret)
+    if (*ret) {
         sessions_take(&engine->sessions, e);
+        engine_look_elsewhere(engine, *ret, e->tenant, &limits);
+        engine_note_load(engine);
+    }
     (void)pthread_mutex_unlock(&engine->lock);
     if (r == -EDQUOT)
         return refused(engine, e->tenant, ret_refusal);
@@ -332,6 +334,7 @@ static void give_back(struct engine *engine, struct execution *e, struct fair_te
 
     sessions_leave(e);
     fair_queue_give_back(engine->queue, place);
+    engine_note_load(engine);
     (void)pthread_cond_broadcast(&engine->idle);
 }
 
@@ -430,6 +433,7 @@ static void take_out(struct engine *engine, struct execution *e)
 {
     fair_queue_remove(engine->queue, &e->place);
     engine->n_ending++;
+    engine_note_load(engine);
 }
 
 int engine_cancel(struct engine *engine, const char *tenant, const char *id, bool *ret_ended)
@@ -494,54 +498,6 @@ void engine_hurry(struct engine *engine)
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
 
     cancel_all(engine);
-}
-
-void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
-    const struct fair_count count = fair_queue_count(engine->queue);
-
-    *ret_queued = count.waiting;
-    *ret_running = count.running;
-}
-
-bool engine_has_room(struct engine *engine)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
-    const struct fair_count count = fair_queue_count(engine->queue);
-
-    return !engine->stopping && count.waiting + count.running < engine->config.max_running;
-}
-
-static void measure_tenant(void *ctx, const char *tenant, struct fair_count count)
-{
-    struct metrics_gauges *g = ctx;
-    struct metrics_tenant_gauge *t;
-
-    if (count.waiting + count.running == 0 || g->n_tenants == METRICS_TENANTS)
-        return;
-    t = &g->tenants[g->n_tenants++];
-    (void)snprintf(t->tenant, sizeof(t->tenant), "%s", tenant);
-    t->queued = count.waiting;
-    t->running = count.running;
-}
-
-void engine_measure(struct engine *engine, struct metrics_gauges *ret)
-{
-    struct fair_count count;
-    uint64_t oldest_ns, now_ns;
-
-    (void)pthread_mutex_lock(&engine->lock);
-    count = fair_queue_count(engine->queue);
-    oldest_ns = fair_queue_oldest_ns(engine->queue);
-    ret->n_tenants = 0;
-    fair_queue_each(engine->queue, measure_tenant, ret);
-    (void)pthread_mutex_unlock(&engine->lock);
-    now_ns = clock_monotonic_ns();
-    ret->slots = engine->config.max_running;
-    ret->queued = count.waiting;
-    ret->running = count.running;
-    ret->oldest_wait_ns = oldest_ns > 0 && now_ns > oldest_ns ? now_ns - oldest_ns : 0;
 }
 
 /* Ends all that waits. Under the lock, which it gives away meanwhile. */

@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+struct cluster;
 struct engine;
 
 struct engine_config {
@@ -72,8 +73,22 @@ void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_run
 /* All that is so now of the queue and the slots. Other gauges are left alone. */
 void engine_measure(struct engine *engine, struct metrics_gauges *ret);
 
+/*
+ * While it is drained it has no room and takes nothing new: engine_submit gives -EHOSTDOWN.
+ * What waits and runs goes on.
+ */
+void engine_set_draining(struct engine *engine, bool is_draining);
+bool engine_is_draining(struct engine *engine);
+
 /* How many may wait from now on. Those that wait already stay. */
 void engine_set_max_queued(struct engine *engine, unsigned max_queued);
+
+/*
+ * From now on limits of tenants count what they have at other nodes too, and those hear what
+ * they have here. The cluster is shared with until it ends, which is before the engine does. 0
+ * or -errno.
+ */
+int engine_share(struct engine *engine, struct cluster *cluster, struct err *err);
 
 /* Cancels what runs: an engine_stop under way need not wait for it. */
 void engine_hurry(struct engine *engine);

@@ -45,6 +45,7 @@ struct execution {
     char tenant[TENANT_ID_SIZE]; /* whose it is */
     struct tenant_limits limits; /* of the tenant, when engine_admit let it in */
     bool admitted;
+    bool is_given; /* by another node, which admitted it too */
     char *skill_name;
     char *skill_version;
     char *skill_digest;

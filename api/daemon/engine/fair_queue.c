@@ -3,6 +3,7 @@
 
 #include "api/daemon/terms/tenant.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,10 @@ struct fair_tenant {
     unsigned n_waiting; /* without kept places */
     unsigned n_kept;
     unsigned n_running;
+    struct fair_elsewhere elsewhere;
+    uint64_t elsewhere_ns; /* up to when that is charged */
+    uint64_t turn_ns;      /* when it had a turn last */
+    uint64_t yields_ns;    /* since when it leaves a place to those; 0: it does not */
     char id[];
 };
 
@@ -66,10 +71,36 @@ static uint64_t since_ns(const struct fair_tenant *t)
     return TAILQ_FIRST(&t->waiting)->since_ns;
 }
 
+/* How many more its cap lets begin. */
+static unsigned places(const struct fair_tenant *t)
+{
+    unsigned max = t->limits.max_running;
+
+    if (max == 0)
+        return UINT_MAX;
+    if (t->elsewhere.running >= max || t->n_running >= max - t->elsewhere.running)
+        return 0;
+    return max - t->elsewhere.running - t->n_running;
+}
+
 static bool may_run(const struct fair_tenant *t)
 {
-    return !TAILQ_EMPTY(&t->waiting) &&
-           (t->limits.max_running == 0 || t->n_running < t->limits.max_running);
+    return !TAILQ_EMPTY(&t->waiting) && places(t) > 0;
+}
+
+/* Whether its last place is for one that waits longer elsewhere, and that has had no time to
+   take it yet. One that may run. */
+static bool yields(struct fair_tenant *t, uint64_t now_ns)
+{
+    uint64_t theirs = t->elsewhere.since_ns;
+
+    if (places(t) != 1 || theirs == 0 || theirs + FAIR_YIELD_MARGIN_NS >= since_ns(t)) {
+        t->yields_ns = 0;
+        return false;
+    }
+    if (t->yields_ns == 0)
+        t->yields_ns = now_ns;
+    return now_ns - t->yields_ns < FAIR_YIELD_NS;
 }
 
 /* Charges what an entry has run since it was charged last. */
@@ -86,6 +117,30 @@ static void charge(struct fair_entry *entry, uint64_t now_ns)
     }
 }
 
+/* Whether it has waited for so long that what it has elsewhere is no reason to wait longer. */
+static bool has_waited(const struct fair_tenant *t, uint64_t now_ns)
+{
+    uint64_t since = TAILQ_EMPTY(&t->waiting) ? now_ns : since_ns(t);
+
+    return now_ns > (since > t->turn_ns ? since : t->turn_ns) + FAIR_PATIENCE_NS;
+}
+
+/* Charges what runs elsewhere, to one that does not wait in vain. */
+static void charge_elsewhere(const struct fair_queue *q, struct fair_tenant *t, uint64_t now_ns)
+{
+    uint64_t us = now_ns > t->elsewhere_ns ? (now_ns - t->elsewhere_ns) / 1000 : 0;
+    uint64_t most = q->least + (uint64_t)FAIR_ELSEWHERE_MAX_US * SCALE / t->limits.weight;
+
+    t->elsewhere_ns += us * 1000;
+    if (t->elsewhere.running == 0 || has_waited(t, now_ns))
+        return;
+    if (us > FAIR_ELSEWHERE_MAX_US)
+        us = FAIR_ELSEWHERE_MAX_US;
+    us = us * t->elsewhere.running * SCALE / t->limits.weight;
+    if (t->had < most)
+        t->had = us < most - t->had ? t->had + us : most;
+}
+
 /* Brings the accounts up to now, and lets those enter that could not run before. */
 static void update(struct fair_queue *q, uint64_t now_ns)
 {
@@ -96,6 +151,7 @@ static void update(struct fair_queue *q, uint64_t now_ns)
     LIST_FOREACH(t, &q->tenants, link) {
         TAILQ_FOREACH(entry, &t->running, link)
             charge(entry, now_ns);
+        charge_elsewhere(q, t, now_ns);
         if (t->entered && may_run(t) && t->had < least)
             least = t->had;
         if (t->had > most)
@@ -168,6 +224,32 @@ struct fair_tenant *fair_queue_reserve(struct fair_queue *q, const char *tenant,
     return t;
 }
 
+void fair_queue_set_elsewhere(struct fair_tenant *t, const struct fair_elsewhere *elsewhere,
+                              uint64_t now_ns)
+{
+    /* What it had there until now is charged when the queue is looked at, or never was. */
+    if (t->elsewhere.running == 0)
+        t->elsewhere_ns = now_ns;
+    t->elsewhere = *elsewhere;
+}
+
+void fair_queue_look_elsewhere(struct fair_queue *q,
+                               void (*look)(void *ctx, const char *tenant,
+                                            const struct fair_limits *limits,
+                                            struct fair_elsewhere *ret),
+                               void *ctx, uint64_t now_ns)
+{
+    struct fair_tenant *t;
+
+    update(q, now_ns);
+    LIST_FOREACH(t, &q->tenants, link) {
+        struct fair_elsewhere elsewhere = {0};
+
+        look(ctx, t->id, &t->limits, &elsewhere);
+        fair_queue_set_elsewhere(t, &elsewhere, now_ns);
+    }
+}
+
 void fair_queue_give_back(struct fair_queue *q, struct fair_tenant *tenant)
 {
     tenant->n_kept--;
@@ -209,7 +291,7 @@ struct fair_entry *fair_queue_take(struct fair_queue *q, uint64_t now_ns)
 
     update(q, now_ns);
     LIST_FOREACH(t, &q->tenants, link) {
-        if (!may_run(t))
+        if (!may_run(t) || yields(t, now_ns))
             continue;
         if (!best || t->had < best->had ||
             (t->had == best->had && since_ns(t) < since_ns(best)))
@@ -221,6 +303,8 @@ struct fair_entry *fair_queue_take(struct fair_queue *q, uint64_t now_ns)
     unlink_waiting(q, entry);
     entry->running = true;
     entry->since_ns = now_ns;
+    best->yields_ns = 0;
+    best->turn_ns = now_ns;
     TAILQ_INSERT_HEAD(&best->running, entry, link);
     best->n_running++;
     q->count.running++;
@@ -271,7 +355,9 @@ struct fair_count fair_queue_count(const struct fair_queue *q)
 
 static struct fair_count count_of(const struct fair_tenant *t)
 {
-    return (struct fair_count){.waiting = t->n_waiting + t->n_kept, .running = t->n_running};
+    return (struct fair_count){.waiting = t->n_waiting + t->n_kept,
+                               .running = t->n_running,
+                               .since_ns = TAILQ_EMPTY(&t->waiting) ? 0 : since_ns(t)};
 }
 
 struct fair_count fair_queue_count_of(const struct fair_queue *q, const char *tenant)

@@ -20,6 +20,13 @@
  *
  * No tenant starves: one that waits stands still while every turn of another moves that one on
  * by at least COST_MIN / weight, and none enters behind the least.
+ *
+ * What a tenant has at other nodes of a cluster counts too, as far as it is known here: what
+ * runs there to its cap and to what it has had, so that shares hold over all nodes. That debt
+ * has a bound, and who waits here without a turn for PATIENCE gets no more of it: so it has one
+ * after at most that, and what ELSEWHERE_MAX is for the others. The last place of
+ * a cap is left to whoever waits longer elsewhere, for YIELD at most: a tenant's executions at
+ * one node do not keep those at another from ever running.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_FAIR_QUEUE_H
 #define SKILLVM_API_DAEMON_ENGINE_FAIR_QUEUE_H
@@ -28,7 +35,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#define FAIR_COST_MIN_US 1000u
+#define FAIR_COST_MIN_US      1000u
+#define FAIR_ELSEWHERE_MAX_US 10000000u /* of a slot, past the least served */
+#define FAIR_PATIENCE_NS      10000000000ull
+#define FAIR_YIELD_NS         250000000ull
+#define FAIR_YIELD_MARGIN_NS  50000000ull /* by which another has to wait longer */
 
 struct fair_queue;
 struct fair_tenant;
@@ -37,6 +48,13 @@ struct fair_tenant;
 struct fair_limits {
     unsigned weight;      /* 1..TENANT_WEIGHT_MAX; 0: TENANT_WEIGHT_DEFAULT */
     unsigned max_running; /* at the same time; 0: as many as there are slots */
+};
+
+/* What a tenant has at other nodes. */
+struct fair_elsewhere {
+    unsigned running;
+    /* Monotonic: since when its first waits at one with a free slot; 0: none does. */
+    uint64_t since_ns;
 };
 
 /* A place in the queue, inside of what waits or runs. Zero-initialise; the queue's own after.
@@ -60,6 +78,15 @@ void fair_queue_destroy(struct fair_queue *q);
  */
 struct fair_tenant *fair_queue_reserve(struct fair_queue *q, const char *tenant,
                                        const struct fair_limits *limits);
+/* Sets what a tenant has elsewhere; it has nothing at first. */
+void fair_queue_set_elsewhere(struct fair_tenant *tenant,
+                              const struct fair_elsewhere *elsewhere, uint64_t now_ns);
+/* Asks for it anew of every tenant that is there; look must not change the queue. */
+void fair_queue_look_elsewhere(struct fair_queue *q,
+                               void (*look)(void *ctx, const char *tenant,
+                                            const struct fair_limits *limits,
+                                            struct fair_elsewhere *ret),
+                               void *ctx, uint64_t now_ns);
 void fair_queue_give_back(struct fair_queue *q, struct fair_tenant *tenant);
 /* Fills a place that was kept. */
 void fair_queue_push(struct fair_queue *q, struct fair_tenant *tenant, struct fair_entry *entry,
@@ -82,6 +109,7 @@ void fair_queue_done(struct fair_queue *q, struct fair_entry *entry, uint64_t no
 struct fair_count {
     unsigned waiting;
     unsigned running;
+    uint64_t since_ns; /* of one tenant: since when its first waits; 0 where none does */
 };
 
 struct fair_count fair_queue_count(const struct fair_queue *q);

@@ -122,9 +122,10 @@ static bool see_to_one(const struct heir *heir, const struct registry_process *p
     struct err err = {0};
     int r = find(heir->registry, process, id, &record, &err);
 
-    if (r == 0)
-        r = record.waits ? heir->taker->take(heir->taker->ctx, id, process, &err)
-                         : end_one(heir, &record);
+    if (r < 0)
+        return r == -ENOENT;
+    r = record.waits ? heir->taker->take(heir->taker->ctx, id, process, &err)
+                     : end_one(heir, &record);
     return r == 0 || r == -ENOENT;
 }
 

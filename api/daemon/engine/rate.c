@@ -18,6 +18,7 @@ struct bucket {
     struct bucket *next;
     uint64_t level; /* up to per_minute * TOKEN */
     uint64_t at_ns;
+    uint64_t taken; /* here, since it was full */
     unsigned per_minute;
     char tenant[];
 };
@@ -113,6 +114,26 @@ static struct bucket *find_or_add(struct rate *rate, const char *tenant, unsigne
     return b;
 }
 
+/* The bucket of a tenant as it is now, of this size. NULL without memory. */
+static struct bucket *look(struct rate *rate, const char *tenant, unsigned per_minute,
+                           uint64_t now_ns)
+{
+    struct bucket *b = find_or_add(rate, tenant, per_minute, now_ns);
+
+    if (!b)
+        return NULL;
+    refill(b, now_ns);
+    b->per_minute = per_minute;
+    if (b->level > per_minute * TOKEN)
+        b->level = per_minute * TOKEN;
+    return b;
+}
+
+static unsigned bounded(unsigned per_minute)
+{
+    return per_minute < RATE_MAX_PER_MINUTE ? per_minute : RATE_MAX_PER_MINUTE;
+}
+
 int64_t rate_take(struct rate *rate, const char *tenant, unsigned per_minute, uint64_t now_ns)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&rate->lock);
@@ -120,17 +141,37 @@ int64_t rate_take(struct rate *rate, const char *tenant, unsigned per_minute, ui
 
     if (per_minute == 0)
         return 0;
-    if (per_minute > RATE_MAX_PER_MINUTE)
-        per_minute = RATE_MAX_PER_MINUTE;
-    b = find_or_add(rate, tenant, per_minute, now_ns);
+    per_minute = bounded(per_minute);
+    b = look(rate, tenant, per_minute, now_ns);
     if (!b)
         return -ENOMEM;
-    refill(b, now_ns);
-    b->per_minute = per_minute;
-    if (b->level > per_minute * TOKEN)
-        b->level = per_minute * TOKEN;
     if (b->level < TOKEN)
         return (int64_t)((TOKEN - b->level + per_minute - 1) / per_minute);
     b->level -= TOKEN;
+    b->taken++;
     return 0;
+}
+
+void rate_charge(struct rate *rate, const char *tenant, unsigned per_minute, uint64_t n,
+                 uint64_t now_ns)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&rate->lock);
+    struct bucket *b = per_minute > 0 ? look(rate, tenant, bounded(per_minute), now_ns) : NULL;
+
+    if (b)
+        b->level -= n < b->level / TOKEN ? n * TOKEN : b->level;
+}
+
+void rate_each(struct rate *rate, uint64_t now_ns,
+               void (*visit)(void *ctx, const char *tenant, uint64_t taken), void *ctx)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&rate->lock);
+
+    for (struct bucket *b = rate->buckets; b; b = b->next) {
+        refill(b, now_ns);
+        if (b->level == b->per_minute * TOKEN)
+            b->taken = 0;
+        if (b->taken > 0)
+            visit(ctx, b->tenant, b->taken);
+    }
 }

@@ -25,5 +25,17 @@ void rate_destroy(struct rate *rate);
  * call, and what was saved under a higher one is cut. -ENOMEM. From any thread.
  */
 int64_t rate_take(struct rate *rate, const char *tenant, unsigned per_minute, uint64_t now_ns);
+/*
+ * Other nodes took n tokens of a tenant's: as many are gone here, as far as there are some. At
+ * other times as above. From any thread.
+ */
+void rate_charge(struct rate *rate, const char *tenant, unsigned per_minute, uint64_t n,
+                 uint64_t now_ns);
+/*
+ * Calls visit for every tenant that rate_take gave tokens and that has not got all of them back
+ * since: with how many that were since it last had. It must not use the buckets.
+ */
+void rate_each(struct rate *rate, uint64_t now_ns,
+               void (*visit)(void *ctx, const char *tenant, uint64_t taken), void *ctx);
 
 #endif

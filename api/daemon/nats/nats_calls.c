@@ -5,6 +5,7 @@
 #include "api/daemon/nats/nats_link.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Asked and not looked at yet: who asks does not wait for longer than for these. */
 #define PENDING_MAX       64
@@ -31,10 +32,21 @@ enum cluster_fault nats_serve(struct cluster_link *link, const char *subject, co
     nats_begin_request(link);
     if (!subject)
         return leave(link, err);
-    s = natsConnection_QueueSubscribeSync(&link->calls, link->connection, subject, group);
+    s = group
+            ? natsConnection_QueueSubscribeSync(&link->calls, link->connection, subject, group)
+            : natsConnection_SubscribeSync(&link->calls, link->connection, subject);
     if (s == NATS_OK)
         s = natsSubscription_SetPendingLimits(link->calls, PENDING_MAX, PENDING_BYTES_MAX);
     return s == NATS_OK ? CLUSTER_OK : nats_failed(link, s, 0, "cannot take calls", err);
+}
+
+/* "" where it does not fit. */
+static void name_key(const char *subject, char ret[CLUSTER_KEY_SIZE])
+{
+    const char *dot = subject ? strrchr(subject, '.') : NULL;
+
+    if (dot && strlen(dot + 1) < CLUSTER_KEY_SIZE)
+        memcpy(ret, dot + 1, strlen(dot + 1) + 1);
 }
 
 enum cluster_fault nats_next_call(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
@@ -56,7 +68,18 @@ enum cluster_fault nats_next_call(struct cluster_link *link, unsigned wait_ms, b
     *ret = (struct cluster_entry){.data = natsMsg_GetData(message),
                                   .len = (size_t)natsMsg_GetDataLength(message),
                                   .held = message};
+    name_key(natsMsg_GetSubject(message), ret->key);
     return CLUSTER_OK;
+}
+
+enum cluster_fault nats_tell(struct cluster_link *link, const char *subject, const char *data,
+                             size_t len, struct err *err)
+{
+    natsStatus s;
+
+    nats_begin_request(link);
+    s = natsConnection_Publish(link->connection, subject, data, (int)len);
+    return s == NATS_OK ? CLUSTER_OK : nats_failed(link, s, 0, "cannot tell others", err);
 }
 
 enum cluster_fault nats_answer(struct cluster_link *link, const struct cluster_entry *call,

@@ -586,6 +586,7 @@ static const struct cluster_driver driver = {
     .objects_watch = nats_objects_watch,
     .objects_purge = nats_objects_purge,
     .serve = nats_serve,
+    .tell = nats_tell,
     .next_call = nats_next_call,
     .answer = nats_answer,
     .call = nats_call,

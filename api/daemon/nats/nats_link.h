@@ -85,6 +85,8 @@ enum cluster_fault nats_next_call(struct cluster_link *link, unsigned wait_ms, b
                                   struct cluster_entry *ret, struct err *err);
 enum cluster_fault nats_answer(struct cluster_link *link, const struct cluster_entry *call,
                                const char *data, size_t len, struct err *err);
+enum cluster_fault nats_tell(struct cluster_link *link, const char *subject, const char *data,
+                             size_t len, struct err *err);
 enum cluster_fault nats_call(struct cluster_link *link, const char *subject, const char *data,
                              size_t len, struct cluster_entry *ret, struct err *err);
 

@@ -59,6 +59,7 @@ struct daemon {
     struct store *store;
     struct cluster *cluster; /* NULL: it is on its own */
     int tmp_fd;              /* a folder for what is on its way */
+    int dir_fd;              /* the data folder */
 };
 
 /* The routes, ended by one without a method. ctx of every handler is a struct daemon. */
@@ -97,7 +98,8 @@ http_handle_fn route_admin_tenant_create, route_admin_tenant_list, route_admin_t
     route_admin_tenant_update, route_admin_tenant_delete;
 http_handle_fn route_admin_key_create, route_admin_key_list, route_admin_key_revoke,
     route_admin_audit;
-http_handle_fn route_admin_cluster_get, route_admin_cluster_init, route_admin_cluster_remove;
+http_handle_fn route_admin_cluster_get, route_admin_cluster_init, route_admin_cluster_remove,
+    route_admin_cluster_drain, route_admin_cluster_undrain, route_admin_cluster_drained;
 http_handle_fn route_skill_push, route_skill_validate, route_skill_list, route_skill_get,
     route_skill_inspect, route_skill_delete;
 http_handle_fn route_file_upload, route_file_list, route_file_get, route_file_download,

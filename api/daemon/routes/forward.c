@@ -3,6 +3,7 @@
 #include "api/daemon/routes/forward.h"
 
 #include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/routes/drain.h"
 #include "api/daemon/routes/forward_head.h"
 #include "api/json/json_text.h"
 #include "api/json/json_walk.h"
@@ -106,6 +107,13 @@ bool forward_has_room(void *place)
 
     return !__atomic_load_n(&p->daemon->stopping, __ATOMIC_RELAXED) &&
            engine_has_room(p->daemon->engine);
+}
+
+int forward_wish(void *place, enum node_wish wish, struct node_drain *ret, struct err *err)
+{
+    const struct forward_place *p = place;
+
+    return drain_wish(p->daemon, wish, ret, err);
 }
 
 void forward_take(void *place, const char *data, size_t len, struct buf *answer)

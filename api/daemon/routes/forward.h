@@ -32,6 +32,7 @@ struct forward_place {
     struct http_server *http;
 };
 bool forward_has_room(void *place);
+int forward_wish(void *place, enum node_wish wish, struct node_drain *ret, struct err *err);
 void forward_take(void *place, const char *data, size_t len, struct buf *answer);
 /* Runs what waited at a process that is gone: a waiting_resume_fn of a place. */
 waiting_resume_fn forward_resume;

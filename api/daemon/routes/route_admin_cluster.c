@@ -2,6 +2,7 @@
 /* The cluster that this daemon is a node of, for the operator. */
 #include "api/daemon/callers/audit.h"
 #include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/drain.h"
 #include "api/daemon/routes/failure.h"
 
 /* 1,024 nodes, each with less than 16 KiB to show. */
@@ -59,4 +60,49 @@ void route_admin_cluster_remove(void *ctx, struct http_request *request,
         return;
     audit_note(d->audit, &request->caller, "cluster.remove", node, "%s", "");
     http_reply_empty(reply, 204);
+}
+
+/* What was wished is done by the node of the path, this one or another. */
+static void wish(struct daemon *d, const struct http_request *request, enum node_wish wish,
+                 const char *action, struct http_reply *reply)
+{
+    struct json_writer w = json_writer_init(4096);
+    const char *node = request->params[0];
+    struct node_drain drain = {0};
+    struct err err = {0};
+    int r;
+
+    if (!has_cluster(d, reply))
+        return;
+    r = cluster_is_self(d->cluster, node) ? drain_wish(d, wish, &drain, &err)
+                                          : cluster_wish(d->cluster, node, wish, &drain, &err);
+    if (!failure_or_true(reply, r, &err))
+        return;
+    if (action)
+        audit_note(d->audit, &request->caller, action, node, "%s", "");
+    json_write_open(&w, NULL, '{');
+    json_write_string(&w, "node", node);
+    json_write_bool(&w, "draining", drain.is_draining);
+    json_write_number(&w, "running", drain.running);
+    json_write_number(&w, "waiting", drain.waiting);
+    json_write_close(&w, '}');
+    (void)failure_or_json(reply, 200, &w, 0, &err);
+}
+
+void route_admin_cluster_drain(void *ctx, struct http_request *request,
+                               struct http_reply *reply)
+{
+    wish(ctx, request, NODE_WISH_DRAIN, "cluster.drain", reply);
+}
+
+void route_admin_cluster_undrain(void *ctx, struct http_request *request,
+                                 struct http_reply *reply)
+{
+    wish(ctx, request, NODE_WISH_UNDO, "cluster.undrain", reply);
+}
+
+void route_admin_cluster_drained(void *ctx, struct http_request *request,
+                                 struct http_reply *reply)
+{
+    wish(ctx, request, NODE_WISH_LOOK, NULL, reply);
 }

@@ -23,6 +23,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define RETRY_DRAINING_S 5u
+
 /* Everything a POST builds before the execution is accepted. */
 struct creation {
     struct daemon *daemon;
@@ -67,6 +69,10 @@ static bool check_admission(const struct creation *c, struct http_reply *reply, 
         return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
     case -EAGAIN:
         return failure_reply(reply, result, err);
+    case -EHOSTDOWN:
+        http_reply_error(reply, 503, "draining", "%s", err->message);
+        reply->retry_after_s = RETRY_DRAINING_S;
+        return false;
     case -ESHUTDOWN:
         return http_reply_error(reply, 503, "stopping", "%s", err->message);
     default:
@@ -338,6 +344,7 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
         return failure_or_true(reply, -ENOMEM, &err);
     if (c->given)
         (void)snprintf(c->e->id, sizeof(c->e->id), "%s", c->given->id);
+    c->e->is_given = c->given != NULL;
     c->e->session = steal_ptr(&c->request.session);
     if (key && !c->given && c->daemon->ledger && ledger_id_of_key(c->tenant, key, c->e->id) < 0)
         return failure_or_true(reply, -EIO, &err);

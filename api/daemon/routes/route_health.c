@@ -76,6 +76,8 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     watermarks_look(d->watermarks, &levels);
     if (__atomic_load_n(&d->stopping, __ATOMIC_RELAXED))
         (void)err_set(&pool, ESHUTDOWN, "the daemon is stopping");
+    else if (engine_is_draining(d->engine))
+        (void)err_set(&pool, EHOSTDOWN, "this node is being drained: it takes no executions");
     else
         (void)pool_check_starts(d->pool, &pool);
     ready = state == SNAPSHOTS_READY && pool.code == 0 && !levels.disk.low &&

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the engine share. */
+#ifndef SKILLVM_API_DAEMON_ENGINE_ENGINE_INTERNAL_H
+#define SKILLVM_API_DAEMON_ENGINE_ENGINE_INTERNAL_H
+
+#include "api/daemon/cluster/cluster.h"
+#include "api/daemon/engine/engine.h"
+#include "api/daemon/engine/fair_queue.h"
+#include "api/daemon/engine/sessions_taken.h"
+
+#include <pthread.h>
+
+#define LIVE_BUCKETS 1024u
+
+LIST_HEAD(live, execution);
+
+struct engine {
+    struct engine_config config;
+    struct rate *rate;
+    pthread_t *workers;
+    unsigned n_workers;
+
+    pthread_mutex_t lock; /* for all below */
+    pthread_cond_t work;  /* something to take, or stopping */
+    pthread_cond_t idle;  /* something ended */
+    struct fair_queue *queue;
+    /* By their ids: all that wait, run, or are being ended without having run. */
+    struct live live[LIVE_BUCKETS];
+    struct sessions_taken sessions;
+    unsigned n_ending;
+    bool stopping;
+    bool draining;
+    struct cluster *cluster; /* that its load is shared with; NULL: nobody's */
+};
+
+/* Something of what tenants have here changed: others hear of it. Under the lock. */
+void engine_note_load(struct engine *engine);
+/* How many of a tenant's wait at other nodes. Under the lock. */
+unsigned engine_waiting_elsewhere(struct engine *engine, const char *tenant);
+/* Notes what a tenant that came has at other nodes. Under the lock. */
+void engine_look_elsewhere(struct engine *engine, struct fair_tenant *place, const char *tenant,
+                           const struct fair_limits *limits);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node that is drained, or ended, loses nothing, and another one takes its place. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/nodes_world.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define expect harness_expect
+
+#define EXECUTIONS  "/v1/executions"
+#define DRAIN(node) "/v1/admin/cluster/nodes/" node "/drain"
+#define ONE_SLOT    "limits:\n  max_running: 1\n"
+#define FAKE(how)   "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
+#define SHORT       "{" FAKE("exit") "}"
+#define LONG        "{" FAKE("ticks") ",\"timeout\":60,\"async\":true}"
+#define SOON                                                                                   \
+    "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"sleep\",\"FAKE_DATA\":\"1500\"},\"async\":true}"
+#define RAN(n)     "\nskillvm_executions_total{status=\"success\"} " n "\n"
+#define RUNNING(n) "\nskillvm_executions_running " n "\n"
+#define IS_DRAINED "this node is being drained: it takes no executions"
+
+struct world {
+    struct nats_world nats;
+    struct harness a, b;
+};
+
+static void begin(struct world *w, const char *lines)
+{
+    nodes_begin_two(&w->nats, &w->a, lines, &w->b, lines);
+    assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
+    nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
+    nats_wait_node(&w->a, "\"takes_executions\":true");
+    nats_wait_node(&w->b, "\"takes_executions\":true");
+}
+
+static void end(struct world *w)
+{
+    nodes_end(&w->b);
+    nodes_end(&w->a);
+    nats_end(&w->nats);
+}
+
+static const char *path_of(const char *id)
+{
+    static char path[128];
+
+    snprintf(path, sizeof(path), EXECUTIONS "/%s", id);
+    return path;
+}
+
+static void submit(const struct harness *h, const char *json, char ret_id[38])
+{
+    struct answer a = harness_run(h, json);
+
+    assert_int_equal(a.status, 202);
+    nodes_take_id(&a, ret_id);
+}
+
+/* Takes the only slot of a node. */
+static void fill(const struct harness *h, const char *json, char ret_id[38])
+{
+    submit(h, json, ret_id);
+    nodes_wait(h, path_of(ret_id), 200, "\"status\":\"running\"");
+}
+
+static void cancel(const struct harness *h, const char *id)
+{
+    expect(harness_request(h, "DELETE", path_of(id), "", "", 0), 202, "cancel");
+    nodes_wait(h, path_of(id), 200, "\"status\":\"cancelled\"");
+}
+
+/* The node goes on with what it has; what is sent to it then runs at the other one. */
+static void a_drained_node_takes_no_more(void **state)
+{
+    struct world w = {0};
+    char held[38];
+
+    (void)state;
+    begin(&w, "");
+    fill(&w.b, LONG, held);
+    expect(nodes_admin(&w.a, "POST", DRAIN("b"), ""), 200,
+           "\"node\":\"b\",\"draining\":true,\"running\":1,\"waiting\":0");
+    nodes_wait(&w.b, "/ready", 503, IS_DRAINED);
+    nodes_wait(&w.a, "/v1/admin/cluster", 200, "\"node\":\"b\",\"state\":\"draining\"");
+    nats_wait_node(&w.b, "\"draining\":true,\"takes_executions\":false");
+    expect(harness_run(&w.b, SHORT), 200, "\"status\":\"success\"");
+    harness_wait_metrics(&w.a, RAN("1"), true);
+    harness_wait_metrics(&w.b, RAN("0"), true);
+    nodes_wait(&w.b, path_of(held), 200, "\"status\":\"running\"");
+    cancel(&w.b, held);
+    nodes_wait(&w.a, DRAIN("b"), 200, "\"running\":0,\"waiting\":0");
+    /* Also once it is another process. */
+    nodes_stop(&w.b);
+    nats_start_node(&w.b, &w.nats, "b", "");
+    nats_wait_node(&w.b, NODE_JOINED);
+    nodes_wait(&w.b, "/ready", 503, IS_DRAINED);
+    nodes_wait(&w.a, DRAIN("b"), 200, "\"draining\":true");
+    expect(nodes_admin(&w.a, "DELETE", DRAIN("b"), ""), 200, "\"draining\":false");
+    harness_wait_ready(&w.b);
+    nodes_wait(&w.a, "/v1/admin/cluster", 200, "\"node\":\"b\",\"state\":\"joined\"");
+    nats_wait_node(&w.b, "\"takes_executions\":true");
+    expect(harness_run(&w.b, SHORT), 200, "\"status\":\"success\"");
+    harness_wait_metrics(&w.b, RAN("1"), true);
+    end(&w);
+}
+
+/* Who asks the node itself drains it too; who has nowhere to go hears when to come again. */
+static void where_nobody_has_room_it_refuses(void **state)
+{
+    struct world w = {0};
+    struct answer refused;
+    char held[38], id[38];
+
+    (void)state;
+    begin(&w, ONE_SLOT);
+    fill(&w.a, LONG, held);
+    /* Before it is drained one may wait there. */
+    fill(&w.b, SOON, id);
+    expect(nodes_admin(&w.b, "POST", DRAIN("b"), ""), 200, "\"draining\":true,\"running\":1");
+    refused = harness_run(&w.b, SHORT);
+    assert_non_null(strcasestr(refused.headers, "\r\nRetry-After: "));
+    expect(refused, 503, "\"error\":\"draining\"");
+    /* What only this node has goes nowhere else. */
+    expect(harness_run(&w.b, "{\"skill\":\"demo\",\"session_id\":\"s\"}"), 503, "draining");
+    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.a, path_of(id), 200, "\"status\":\"success\"");
+    cancel(&w.a, held);
+    harness_wait_metrics(&w.a, RUNNING("0"), true);
+    nats_wait_node(&w.a, "\"takes_executions\":true");
+    expect(harness_run(&w.b, SHORT), 200, "\"status\":\"success\"");
+    harness_wait_metrics(&w.a, RAN("1"), true);
+    end(&w);
+}
+
+static void a_node_that_cannot_be_asked_is_said_to_be_so(void **state)
+{
+    struct world w = {0};
+
+    (void)state;
+    begin(&w, "");
+    expect(nodes_admin(&w.a, "POST", DRAIN("c"), ""), 404, "there is no node c");
+    expect(nodes_admin(&w.a, "POST", DRAIN("no.node"), ""), 404, "there is no node no.node");
+    assert_int_equal(kill(w.b.pid, SIGSTOP), 0);
+    expect(nodes_admin(&w.a, "POST", DRAIN("b"), ""), 503, "b does not answer in time");
+    assert_int_equal(kill(w.b.pid, SIGCONT), 0);
+    nats_wait_node(&w.b, NODE_JOINED);
+    assert_int_equal(harness_stop(&w.b, SIGKILL), -1);
+    nodes_wait(&w.a, DRAIN("b"), 503, "the node b, which said ");
+    nats_wait_gone(&w.a, "b");
+    nodes_wait(&w.a, DRAIN("b"), 404, "there is no node b");
+    nats_start_node(&w.b, &w.nats, "b", "");
+    nats_wait_node(&w.b, NODE_JOINED);
+    end(&w);
+}
+
+/* A daemon that is ended: what runs may go on, what waits fails with the reason, and the other
+   node knows all of it. */
+static void an_end_loses_nothing(void **state)
+{
+    struct world w = {0};
+    char held[38], runs[38], waits[38];
+
+    (void)state;
+    begin(&w, ONE_SLOT);
+    fill(&w.a, LONG, held);
+    fill(&w.b, SOON, runs);
+    submit(&w.b, LONG, waits);
+    nodes_wait(&w.a, path_of(waits), 200, "\"status\":\"accepted\"");
+    nodes_stop(&w.b);
+    nodes_wait(&w.a, path_of(runs), 200, "\"status\":\"success\"");
+    nodes_wait(&w.a, path_of(waits), 200, "the daemon stopped before this execution ran");
+    nats_start_node(&w.b, &w.nats, "b", ONE_SLOT);
+    nats_wait_node(&w.b, NODE_JOINED);
+    nodes_wait(&w.b, path_of(runs), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, path_of(waits), 200, "the daemon stopped before this execution ran");
+    cancel(&w.a, held);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_drained_node_takes_no_more),
+        cmocka_unit_test(where_nobody_has_room_it_refuses),
+        cmocka_unit_test(a_node_that_cannot_be_asked_is_said_to_be_so),
+        cmocka_unit_test(an_end_loses_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -161,6 +161,7 @@ static void send_one(struct chaos_client *p, unsigned at)
     send_to(p, node, json, sent);
     for (unsigned i = 0; kind == KEYED && i < more; i++)
         send_to(p, (node + 1 + draw(p, CHAOS_NODES - 1)) % CHAOS_NODES, json, sent);
+    sent->is_endless = kind == CANCELLED;
     if (kind == CANCELLED && sent->id[0]) {
         usleep(draw(p, 300) * 1000);
         cancel(p, sent->id);

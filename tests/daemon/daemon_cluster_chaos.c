@@ -202,7 +202,7 @@ static void fail_open(const struct world *w, unsigned node, const char *open)
     char subject[80], found[256], *record;
     struct answer a = harness_get(&w->nodes[node], "/v1/admin/cluster");
 
-    print_message("  n%u says %s\n", node, a.body);
+    print_message("  n%u says %.160s\n", node, a.body);
     answer_finish(&a);
     snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%.37s", open);
     record = nats_last(&w->nats, RECORDS, subject, found);
@@ -222,6 +222,22 @@ static void fail_open(const struct world *w, unsigned node, const char *open)
     fail_msg("n%u still has\n%s", node, open);
 }
 
+/* Those that end by nothing else, and whose clients were not heard for long. */
+static void end_endless(const struct world *w)
+{
+    for (unsigned i = 0; i < w->chaos.n; i++) {
+        const struct chaos_sent *sent = &w->chaos.sent[i];
+        char path[80];
+
+        snprintf(path, sizeof(path), "/v1/executions/%s", sent->id);
+        if (sent->is_endless && sent->id[0]) {
+            struct answer a = chaos_ask(&w->nodes[0], "DELETE", path, "");
+
+            answer_finish(&a);
+        }
+    }
+}
+
 /* Until everything that was accepted has ended, and all were told. */
 static void wait_healed(struct world *w)
 {
@@ -231,6 +247,7 @@ static void wait_healed(struct world *w)
         expect_alive(&w->nodes[i]);
         nats_wait_node(&w->nodes[i], NODE_JOINED);
     }
+    end_endless(w);
     for (unsigned i = 0; i < CHAOS_NODES;) {
         char *open = query(&w->nodes[i], "SELECT e.id, status, node, is_told FROM executions e"
                                          " LEFT JOIN records r ON r.id = e.id"

@@ -312,8 +312,11 @@ static void warn_of_plain_http(const char *address)
 /* Of other nodes that have no room. */
 static int take_calls(struct daemon *d, struct forward_place *place, struct err *err)
 {
-    const struct cluster_service service = {
-        .ctx = place, .has_room = forward_has_room, .take = forward_take, .wish = forward_wish};
+    const struct cluster_service service = {.ctx = place,
+                                            .has_room = forward_has_room,
+                                            .lend = forward_lend,
+                                            .take = forward_take,
+                                            .wish = forward_wish};
     int r = d->cluster ? cluster_serve(d->cluster, &service, err) : 0;
 
     if (r == 0 && d->ledger)

@@ -4,6 +4,7 @@
 
 #include "tests/daemon/nodes_world.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,12 @@ struct world {
     struct nats_world nats;
     struct harness a, b;
     char busy_a[38], busy_b[38];
+};
+
+struct reader {
+    const struct world *world;
+    char path[80];
+    struct answer answer;
 };
 
 static const char *path_of(const char *id)
@@ -125,6 +132,41 @@ static void where_nothing_is_lost_it_waits_its_turn(void **state)
     end(&w);
 }
 
+/* The events of one at a, until its end. */
+static void *read_events(void *ctx)
+{
+    struct reader *reader = ctx;
+
+    reader->answer = harness_get(&reader->world->a, reader->path);
+    return NULL;
+}
+
+/* It does not wait for the node that it was sent to while another has room. */
+static void where_there_is_room_what_waits_goes(void **state)
+{
+    struct world w = {0};
+    struct reader reader = {.world = &w};
+    pthread_t thread;
+    char id[38];
+
+    (void)state;
+    begin(&w);
+    wait_at_a(&w, id);
+    snprintf(reader.path, sizeof(reader.path), EXECUTIONS "/%s/events", id);
+    assert_int_equal(pthread_create(&thread, NULL, read_events, &reader), 0);
+    end_one(&w.b, w.busy_b);
+    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.a, path_of(id), 200, "\"status\":\"success\"");
+    expect_record(&w, id, "\"node\":\"b\"", true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    if (!answer_has(&reader.answer, "event: result") ||
+        !answer_has(&reader.answer, "\"status\":\"success\""))
+        fail_msg("events end with %s", reader.answer.body);
+    answer_finish(&reader.answer);
+    expect(harness_get(&w.a, path_of(w.busy_a)), 200, "\"status\":\"running\"");
+    end(&w);
+}
+
 /* Who stops leaves what waits to others; who comes back knows what became of it. */
 static void what_waits_at_a_node_that_stops_another_runs(void **state)
 {
@@ -197,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(where_nothing_is_lost_it_waits_its_turn),
+        cmocka_unit_test(where_there_is_room_what_waits_goes),
         cmocka_unit_test(what_waits_at_a_node_that_stops_another_runs),
         cmocka_unit_test(what_waited_at_a_lost_node_is_run),
         cmocka_unit_test(who_was_away_begins_nothing_twice),

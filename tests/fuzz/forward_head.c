@@ -34,7 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(forward_head_parse(buf_cstr(&out), out.len, &again) == (ssize_t)out.len);
         check(strcmp(head.tenant, again.tenant) == 0 && strcmp(head.id, again.id) == 0 &&
               strcmp(head.digest, again.digest) == 0 && head.seen == again.seen &&
-              head.sent_ns == again.sent_ns);
+              head.sent_ns == again.sent_ns && strcmp(head.node, again.node) == 0 &&
+              strcmp(head.instance, again.instance) == 0);
     }
     buf_finish(&out);
     free(text);

@@ -345,6 +345,45 @@ static void one_that_waits_can_be_taken_out(void **state)
     world_destroy(w);
 }
 
+static bool is_second_or_later(const struct fair_entry *entry)
+{
+    return entry->since_ns > 5 * S;
+}
+
+/* Of the tenant whose turn it is, where it could run; its place is kept until it is back. */
+static void one_that_waits_can_be_lent(void **state)
+{
+    struct world *w = world_create(1);
+    struct fair_tenant *place;
+    struct fair_entry *entry;
+
+    (void)state;
+    submit(w, 0, (struct fair_limits){0}, S, 1);
+    w->now_ns += S;
+    submit(w, 0, (struct fair_limits){0}, S, 1);
+    submit(w, 1, (struct fair_limits){.max_running = 1}, S, 2);
+    assert_null(w->slots[0]);
+    entry = fair_queue_lend(w->q, is_second_or_later, w->now_ns, &place);
+    assert_true(entry == &w->jobs[1].entry || entry == &w->jobs[2].entry);
+    assert_null(entry->tenant);
+    assert_int_equal(fair_queue_count(w->q).waiting, 4);
+    fair_queue_return(place, entry);
+    assert_int_equal(fair_queue_count(w->q).waiting, 4);
+    fair_queue_remove(w->q, &w->jobs[0].entry);
+    fair_queue_remove(w->q, &w->jobs[1].entry);
+    fill_slots(w);
+    assert_ptr_equal(w->slots[0], &w->jobs[2]);
+    /* Its tenant may run no more, here or elsewhere. */
+    assert_null(fair_queue_lend(w->q, is_second_or_later, w->now_ns, &place));
+    fair_queue_set_limits(w->q, "b", &(struct fair_limits){0});
+    assert_ptr_equal(fair_queue_lend(w->q, is_second_or_later, w->now_ns, &place),
+                     &w->jobs[3].entry);
+    fair_queue_give_back(w->q, place);
+    assert_int_equal(fair_queue_count(w->q).waiting, 0);
+    run_for(w, 2 * S);
+    world_destroy(w);
+}
+
 static void a_kept_place_counts_and_can_be_given_back(void **state)
 {
     struct fair_queue *q = fair_queue_create();
@@ -531,6 +570,7 @@ int main(void)
         cmocka_unit_test(nobody_starves),
         cmocka_unit_test(nothing_is_free),
         cmocka_unit_test(one_that_waits_can_be_taken_out),
+        cmocka_unit_test(one_that_waits_can_be_lent),
         cmocka_unit_test(a_kept_place_counts_and_can_be_given_back),
         cmocka_unit_test(those_that_left_are_forgotten),
         cmocka_unit_test(invariants_hold_at_random),

@@ -259,10 +259,13 @@ int cluster_process_is_gone(struct cluster *cluster, const char *node, const cha
  * second each, by what they know of each other.
  */
 bool cluster_has_turn(struct cluster *cluster, const char *id);
-/* What this node does for others. Both are called by several threads. */
+/* What this node does for others. All are called by several threads. */
 struct cluster_service {
     void *ctx;
     bool (*has_room)(void *ctx);
+    /* Gives something that waits here to another node, while there is no room. False: nothing.
+     */
+    bool (*lend)(void *ctx);
     /* Does what a call says, as of a stranger's, and appends an answer that is never empty. */
     void (*take)(void *ctx, const char *data, size_t len, struct buf *answer);
     /* Does what an operator wants of this node. 0; -errno with the reason. */

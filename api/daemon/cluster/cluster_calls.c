@@ -206,7 +206,8 @@ static void *serve_calls(void *cluster)
             continue;
         }
         if (!c->service.has_room(c->service.ctx)) {
-            wait_for_room(c);
+            if (!c->service.lend(c->service.ctx))
+                wait_for_room(c);
             continue;
         }
         if (!link && cluster_connect(c, 0, &link, &err) < 0)

@@ -18,11 +18,6 @@
 
 #define RETRY_QUEUE_MAX_S 60u
 
-static struct execution *of_place(struct fair_entry *place)
-{
-    return (struct execution *)(void *)((char *)place - offsetof(struct execution, place));
-}
-
 /* The bucket of an id: its digits are random. */
 static struct live *bucket(struct engine *engine, const char *id)
 {
@@ -54,7 +49,7 @@ static struct execution *take(struct engine *engine)
         (void)pthread_cond_wait(&engine->work, held);
     if (place)
         engine_note_load(engine);
-    return place ? of_place(place) : NULL;
+    return place ? engine_of_place(place) : NULL;
 }
 
 static struct fair_limits fair_limits(const struct tenant_limits *limits)
@@ -96,7 +91,7 @@ static void say_unrun(const struct engine *engine, struct execution *e, bool can
 {
     if (cancelled)
         execution_run_none(&engine->config.env, e, RESULT_CANCELLED, "cancelled");
-    else if (!handover_leave(&engine->config.env, e))
+    else if (!handover_leave(engine->config.env.ledger, e))
         execution_run_none(&engine->config.env, e, RESULT_FAILED,
                            "the daemon stopped before this execution ran");
 }
@@ -107,7 +102,7 @@ static void run(struct engine *engine, struct execution *e)
     struct err err = {0};
     int r;
 
-    r = handover_begin(&engine->config.env, e);
+    r = handover_begin(engine->config.env.ledger, e);
     if (r == -ECANCELED)
         say_unrun(engine, e, !is_stopping(engine));
     if (r < 0)
@@ -354,12 +349,11 @@ static int accept_execution(struct engine *engine, struct execution *e, struct e
                                              .idempotency_key = e->idempotency_key,
                                              .request_digest = e->request_digest};
     if (engine->config.env.ledger)
-        return handover_accept(&engine->config.env, e, &acceptance, err);
+        return handover_accept(engine->config.env.ledger, e, &acceptance, err);
     return registry_execution_accept(engine->config.env.registry, e->tenant, &acceptance, err);
 }
 
-/* Ends one that is live and will not run. Gives the engine's reference up. */
-static void end_unrun(struct engine *engine, struct execution *e, bool cancelled)
+void engine_end_unrun(struct engine *engine, struct execution *e, bool cancelled)
 {
     say_unrun(engine, e, cancelled);
     (void)pthread_mutex_lock(&engine->lock);
@@ -402,7 +396,7 @@ int engine_submit(struct engine *engine, struct execution *e, struct refusal *re
     }
     (void)pthread_mutex_unlock(&engine->lock);
     if (stopping)
-        end_unrun(engine, e, false);
+        engine_end_unrun(engine, e, false);
     return 0;
 }
 
@@ -454,7 +448,7 @@ int engine_cancel(struct engine *engine, const char *tenant, const char *id, boo
     if (!e)
         return -ENOENT;
     if (waits)
-        end_unrun(engine, e, true);
+        engine_end_unrun(engine, e, true);
     *ret_ended = waits;
     return 0;
 }
@@ -508,7 +502,7 @@ static void end_queue(struct engine *engine)
     while ((place = fair_queue_drain(engine->queue))) {
         engine->n_ending++;
         (void)pthread_mutex_unlock(&engine->lock);
-        end_unrun(engine, of_place(place), false);
+        engine_end_unrun(engine, engine_of_place(place), false);
         (void)pthread_mutex_lock(&engine->lock);
     }
 }

@@ -9,6 +9,7 @@
 #include "api/daemon/engine/sessions_taken.h"
 
 #include <pthread.h>
+#include <stddef.h>
 
 #define LIVE_BUCKETS 1024u
 
@@ -33,6 +34,14 @@ struct engine {
     struct cluster *cluster; /* that its load is shared with; NULL: nobody's */
 };
 
+/* The execution that a place in the queue is in. */
+static inline struct execution *engine_of_place(struct fair_entry *place)
+{
+    return (struct execution *)(void *)((char *)place - offsetof(struct execution, place));
+}
+
+/* Ends one that is live and will not run here. Gives the engine's reference up. */
+void engine_end_unrun(struct engine *engine, struct execution *e, bool cancelled);
 /* Something of what tenants have here changed: others hear of it. Under the lock. */
 void engine_note_load(struct engine *engine);
 /* How many of a tenant's wait at other nodes. Under the lock. */

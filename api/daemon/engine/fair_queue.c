@@ -312,6 +312,48 @@ struct fair_entry *fair_queue_take(struct fair_queue *q, uint64_t now_ns)
     return entry;
 }
 
+static struct fair_entry *find_lendable(const struct fair_tenant *t,
+                                        bool (*may)(const struct fair_entry *))
+{
+    struct fair_entry *entry;
+
+    TAILQ_FOREACH(entry, &t->waiting, link) {
+        if (may(entry))
+            return entry;
+    }
+    return NULL;
+}
+
+struct fair_entry *fair_queue_lend(struct fair_queue *q, bool (*may)(const struct fair_entry *),
+                                   uint64_t now_ns, struct fair_tenant **ret_tenant)
+{
+    struct fair_tenant *t, *best = NULL;
+    struct fair_entry *entry;
+
+    update(q, now_ns);
+    LIST_FOREACH(t, &q->tenants, link) {
+        if (may_run(t) && find_lendable(t, may) && (!best || t->had < best->had))
+            best = t;
+    }
+    if (!best)
+        return NULL;
+    entry = find_lendable(best, may);
+    unlink_waiting(q, entry);
+    entry->tenant = NULL;
+    best->n_kept++;
+    q->count.waiting++;
+    *ret_tenant = best;
+    return entry;
+}
+
+void fair_queue_return(struct fair_tenant *tenant, struct fair_entry *entry)
+{
+    entry->tenant = tenant;
+    tenant->n_kept--;
+    tenant->n_waiting++;
+    TAILQ_INSERT_HEAD(&tenant->waiting, entry, link);
+}
+
 struct fair_entry *fair_queue_drain(struct fair_queue *q)
 {
     struct fair_tenant *t;

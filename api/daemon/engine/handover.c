@@ -9,31 +9,31 @@
 
 #define ASK_AGAIN_MS 500
 
-int handover_accept(const struct execution_env *env, struct execution *e,
+int handover_accept(struct ledger *ledger, struct execution *e,
                     const struct registry_execution *acceptance, struct err *err)
 {
     int r;
 
     if (e->is_taken)
-        return ledger_take(env->ledger, e->tenant, acceptance, err);
-    r = ledger_accept(env->ledger, e->tenant, acceptance, e->waits ? &e->request : NULL, err);
+        return ledger_take(ledger, e->tenant, acceptance, err);
+    r = ledger_accept(ledger, e->tenant, acceptance, e->waits ? &e->request : NULL, err);
     /* It lies at the servers now. */
     buf_finish(&e->request.text);
     return r;
 }
 
-int handover_begin(const struct execution_env *env, struct execution *e)
+int handover_begin(struct ledger *ledger, struct execution *e)
 {
     struct pollfd cancel = {.fd = e->cancel_fd, .events = POLLIN};
     struct err err = {0};
-    int r = e->waits ? ledger_begin(env->ledger, e->id, &err) : 0;
+    int r = e->waits ? ledger_begin(ledger, e->id, &err) : 0;
 
     while (r < 0 && r != -EEXIST) {
         log_warn("engine", "execution=%s waits=\"%s\"", e->id, err.message);
         if (poll(&cancel, 1, ASK_AGAIN_MS) > 0)
             return -ECANCELED;
         err = (struct err){0};
-        r = ledger_begin(env->ledger, e->id, &err);
+        r = ledger_begin(ledger, e->id, &err);
     }
     e->waits = false;
     if (r < 0)
@@ -41,13 +41,31 @@ int handover_begin(const struct execution_env *env, struct execution *e)
     return r;
 }
 
-bool handover_leave(const struct execution_env *env, struct execution *e)
+bool handover_is_gone(struct ledger *ledger, struct execution *e)
+{
+    struct pollfd cancel = {.fd = e->cancel_fd, .events = POLLIN};
+    struct err err = {0};
+    int r = ledger_begin(ledger, e->id, &err);
+
+    if (r == 0)
+        e->waits = false;
+    if (r != -EEXIST)
+        return false;
+    execution_move(e);
+    /* Who wanted it to end meanwhile was told that it would. */
+    if (poll(&cancel, 1, 0) > 0 && ledger_cancel(ledger, e->id, &err) == -EAGAIN)
+        log_warn("engine", "execution=%s is=\"not cancelled\" reason=\"%s\"", e->id,
+                 err.message);
+    return true;
+}
+
+bool handover_leave(struct ledger *ledger, struct execution *e)
 {
     struct err err = {0};
 
     if (!e->waits)
         return false;
-    if (ledger_leave(env->ledger, e->id, &err) < 0) {
+    if (ledger_leave(ledger, e->id, &err) < 0) {
         log_error("engine", "execution=%s not_left=\"%s\"", e->id, err.message);
         return false;
     }

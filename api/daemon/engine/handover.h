@@ -6,21 +6,27 @@
 #ifndef SKILLVM_API_DAEMON_ENGINE_HANDOVER_H
 #define SKILLVM_API_DAEMON_ENGINE_HANDOVER_H
 
-#include "api/daemon/engine/execution_run.h"
+#include "api/daemon/engine/execution.h"
+#include "api/daemon/engine/ledger.h"
 
 /*
  * Makes the cluster and the registry have it, with what others need to run it. As of
  * ledger_accept.
  */
-int handover_accept(const struct execution_env *env, struct execution *e,
+int handover_accept(struct ledger *ledger, struct execution *e,
                     const struct registry_execution *acceptance, struct err *err);
 /*
  * Its turn has come. 0: it begins; -EEXIST: another node has it, and readers were told;
  * -ECANCELED: it is to end, and it is not known whose it is. Waits as long as the cluster
  * cannot be asked.
  */
-int handover_begin(const struct execution_env *env, struct execution *e);
+int handover_begin(struct ledger *ledger, struct execution *e);
+/*
+ * Another node says that it took one that waits. True: it has it, and readers were told. False:
+ * it is this node's still, or that is not known yet.
+ */
+bool handover_is_gone(struct ledger *ledger, struct execution *e);
 /* It does not begin here: others may. False where nobody can. */
-bool handover_leave(const struct execution_env *env, struct execution *e);
+bool handover_leave(struct ledger *ledger, struct execution *e);
 
 #endif

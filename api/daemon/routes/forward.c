@@ -2,6 +2,8 @@
 /* The answer to a call is JSON: whether it was accepted. */
 #include "api/daemon/routes/forward.h"
 
+#include "api/daemon/engine/engine_lend.h"
+#include "api/daemon/engine/handover.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/routes/drain.h"
 #include "api/daemon/routes/forward_head.h"
@@ -68,6 +70,37 @@ enum forward_result forward_send(struct daemon *d, const struct forward_wish *wi
     return FORWARD_DOUBT;
 }
 
+/* Where it waits: who takes it reads its request at the servers. */
+static bool give(struct daemon *d, const struct execution *e)
+{
+    _cleanup_buf_ struct buf call = buf_init(CLUSTER_CALL_MAX);
+    struct record record = {0};
+    struct forward_head head;
+
+    cluster_sign_record(d->cluster, &record);
+    head = (struct forward_head){.seen = record.seen, .sent_ns = clock_realtime_ns()};
+    memcpy(head.tenant, e->tenant, sizeof(head.tenant));
+    memcpy(head.id, e->id, sizeof(head.id));
+    memcpy(head.node, record.node, sizeof(head.node));
+    memcpy(head.instance, record.instance, sizeof(head.instance));
+    return forward_head_write(&head, &call) == 0 &&
+           find_taker(d, d->images.known.list[e->image.place].name, &call) == FORWARD_TAKEN;
+}
+
+bool forward_lend(void *place)
+{
+    const struct forward_place *p = place;
+    struct daemon *d = p->daemon;
+    struct lending lending;
+    bool is_given;
+
+    if (!engine_lend(d->engine, &lending))
+        return false;
+    is_given = give(d, lending.e) && handover_is_gone(d->ledger, lending.e);
+    engine_lend_end(d->engine, &lending, is_given);
+    return is_given;
+}
+
 /* What another process had. */
 struct call {
     struct forward_place *place;
@@ -116,6 +149,16 @@ int forward_wish(void *place, enum node_wish wish, struct node_drain *ret, struc
     return drain_wish(p->daemon, wish, ret, err);
 }
 
+static bool take_waiting(struct daemon *d, const struct forward_head *head)
+{
+    struct registry_process process;
+    struct err ignored = {0};
+
+    memcpy(process.node, head->node, sizeof(process.node));
+    memcpy(process.instance, head->instance, sizeof(process.instance));
+    return ledger_take_over(d->ledger, head->id, &process, &ignored) == 0;
+}
+
 void forward_take(void *place, const char *data, size_t len, struct buf *answer)
 {
     struct forward_head head;
@@ -123,8 +166,11 @@ void forward_take(void *place, const char *data, size_t len, struct buf *answer)
     struct daemon *d = call.place->daemon;
     ssize_t at = len <= CLUSTER_CALL_MAX ? forward_head_parse(data, len, &head) : -EINVAL;
 
-    if (at >= 0 && is_new(&head) && forward_has_room(place)) {
-        if (cluster_has_seen(d->cluster, head.seen) && may_begin(d, head.tenant))
+    if (at >= 0 && is_new(&head) && forward_has_room(place) &&
+        cluster_has_seen(d->cluster, head.seen) && may_begin(d, head.tenant)) {
+        if (head.node[0])
+            call.is_accepted = take_waiting(d, &head);
+        else
             (void)http_call(call.place->http, head.tenant, data + at, len - (size_t)at, begin,
                             &call);
     }

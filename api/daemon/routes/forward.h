@@ -34,6 +34,8 @@ struct forward_place {
 bool forward_has_room(void *place);
 int forward_wish(void *place, enum node_wish wish, struct node_drain *ret, struct err *err);
 void forward_take(void *place, const char *data, size_t len, struct buf *answer);
+/* Gives one that waits here to a node that has room. False: there is none. */
+bool forward_lend(void *place);
 /* Runs what waited at a process that is gone: a waiting_resume_fn of a place. */
 waiting_resume_fn forward_resume;
 

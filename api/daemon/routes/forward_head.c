@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define LINE_MAX_BYTES 1024u
+#define HEX            "0123456789abcdef"
 
 int forward_head_write(const struct forward_head *head, struct buf *out)
 {
@@ -22,9 +23,28 @@ int forward_head_write(const struct forward_head *head, struct buf *out)
     json_write_string(&w, "digest", head->digest);
     json_write_number(&w, "seen", head->seen);
     json_write_number(&w, "sent_ns", head->sent_ns);
+    if (head->node[0]) {
+        json_write_string(&w, "node", head->node);
+        json_write_string(&w, "instance", head->instance);
+    }
     json_write_close(&w, '}');
     r = json_writer_end(&w, &line);
     return r < 0 ? r : buf_append(out, line.data, line.len);
+}
+
+static int take_process(struct json_slice object, struct forward_head *ret)
+{
+    struct json_slice node;
+
+    if (!json_find(object, "node", &node))
+        return 0;
+    return entry_take_text(object, "node", ret->node, sizeof(ret->node)) == 0 &&
+                   fleet_node_valid(ret->node) &&
+                   entry_take_text(object, "instance", ret->instance, sizeof(ret->instance)) ==
+                       0 &&
+                   strspn(ret->instance, HEX) == RECORD_INSTANCE_SIZE - 1
+               ? 0
+               : -EINVAL;
 }
 
 ssize_t forward_head_parse(const char *data, size_t len, struct forward_head *ret)
@@ -43,7 +63,8 @@ ssize_t forward_head_parse(const char *data, size_t len, struct forward_head *re
         entry_take_text(object, "digest", head.digest, sizeof(head.digest)) < 0 ||
         !entry_is_digest_or_none(head.digest) ||
         entry_take_number(object, "seen", INT64_MAX, &head.seen) < 0 ||
-        entry_take_number(object, "sent_ns", INT64_MAX, &head.sent_ns) < 0)
+        entry_take_number(object, "sent_ns", INT64_MAX, &head.sent_ns) < 0 ||
+        take_process(object, &head) < 0)
         return -EINVAL;
     *ret = head;
     return end - data + 1;

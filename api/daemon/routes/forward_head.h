@@ -21,6 +21,10 @@ struct forward_head {
     char digest[RECORD_DIGEST_SIZE]; /* of all that its request said; "" without a key */
     uint64_t seen;                   /* as of struct record */
     uint64_t sent_ns;                /* realtime */
+    /* Where it waits, and was accepted: no request comes with it, it lies at the servers. "":
+       it is a new one. */
+    char node[FLEET_NODE_SIZE];
+    char instance[RECORD_INSTANCE_SIZE];
 };
 
 /* Appends the line. 0, -E2BIG or -ENOMEM. */

@@ -31,12 +31,24 @@
 #define FDS_SLACK     16u /* connections that are kept, and what machines have */
 #define THREADS_SLACK 28  /* three of each of eight connections, and machines */
 
-enum fault { KILL_NODE, STOP_NODE, STOP_SERVER, KILL_LEADER, KILL_SERVER, N_FAULTS };
+/* Links are cut where there are some, so these come last. */
+enum fault {
+    KILL_NODE,
+    STOP_NODE,
+    STOP_SERVER,
+    KILL_LEADER,
+    KILL_SERVER,
+    CUT_NODE,
+    CUT_SERVER,
+    N_FAULTS
+};
 
-static const char *const fault_names[N_FAULTS] = {"kill node", "stop node", "stop server",
-                                                  "kill leader", "kill server"};
+static const char *const fault_names[N_FAULTS] = {"kill node",   "stop node",   "stop server",
+                                                  "kill leader", "kill server", "cut node",
+                                                  "cut server"};
 
 struct world {
+    struct net_world net; /* the servers, and the nodes behind them */
     struct nats_world nats;
     struct harness nodes[CHAOS_NODES];
     unsigned fds[CHAOS_NODES];
@@ -72,7 +84,9 @@ static void start_node(struct world *w, unsigned i)
     assert_true(own >= 0 && log >= 0);
     assert_true(dup2(log, STDERR_FILENO) >= 0);
     name_node(i, name);
+    net_enter(&w->net, SERVERS + i);
     nats_start_node(&w->nodes[i], &w->nats, name, LINES);
+    net_leave(&w->net);
     assert_true(dup2(own, STDERR_FILENO) >= 0);
     close(own);
 }
@@ -84,6 +98,10 @@ static void begin(struct world *w)
     snprintf(w->log, sizeof(w->log), "/tmp/skillvm-chaos-XXXXXX");
     log = mkostemp(w->log, O_CLOEXEC);
     assert_true(log >= 0);
+    if (net_begin(&w->net, SERVERS + CHAOS_NODES))
+        w->nats.net = &w->net;
+    else
+        print_message("  no link is cut: this process may make no networks\n");
     nats_begin(&w->nats, SERVERS);
     start_node(w, 0);
     nats_make(&w->nodes[0]);
@@ -110,6 +128,13 @@ static void expect_alive(const struct harness *h)
         fail_msg("the daemon of %s ended by itself, %#x", h->dir, (unsigned)status);
 }
 
+static void cut_for(const struct world *w, size_t host, unsigned ms)
+{
+    net_cut(&w->net, host);
+    usleep(ms * 1000);
+    net_mend(&w->net, host);
+}
+
 static void break_for(pid_t pid, unsigned ms)
 {
     assert_int_equal(kill(pid, SIGSTOP), 0);
@@ -125,8 +150,11 @@ static void hurt_node(struct world *w, enum fault fault)
 
     expect_alive(h);
     print_message("  %s n%u for %u ms\n", fault_names[fault], i, ms);
-    if (fault == STOP_NODE) {
-        break_for(h->pid, ms);
+    if (fault == STOP_NODE || fault == CUT_NODE) {
+        if (fault == STOP_NODE)
+            break_for(h->pid, ms);
+        else
+            cut_for(w, SERVERS + i, ms);
         return;
     }
     assert_int_equal(harness_stop(h, SIGKILL), -1);
@@ -143,8 +171,11 @@ static void hurt_server(struct world *w, enum fault fault)
     nats_wait_replicas(&w->nats, RECORDS);
     i = fault == KILL_LEADER ? nats_leader(&w->nats, RECORDS) : draw(w, SERVERS);
     print_message("  %s s%zu for %u ms\n", fault_names[fault], i, ms);
-    if (fault == STOP_SERVER) {
-        break_for(w->nats.servers[i].pid, ms);
+    if (fault == STOP_SERVER || fault == CUT_SERVER) {
+        if (fault == STOP_SERVER)
+            break_for(w->nats.servers[i].pid, ms);
+        else
+            cut_for(w, i, ms);
         return;
     }
     nats_kill(&w->nats, i);
@@ -160,13 +191,16 @@ static unsigned n_sent(const struct chaos *c)
 /* Each comes once so many more were sent. */
 static void hurt(struct world *w, unsigned n)
 {
+    const unsigned n_faults = w->nats.net ? N_FAULTS : CUT_NODE;
+
     for (unsigned i = 0; i < n; i++) {
         unsigned at = n_sent(&w->chaos) + w->chaos.wanted / (2 * n);
-        enum fault fault = n <= N_FAULTS ? (enum fault)i : (enum fault)draw(w, N_FAULTS);
+        enum fault fault =
+            n <= n_faults ? (enum fault)(n_faults - 1 - i) : (enum fault)draw(w, n_faults);
 
         while (n_sent(&w->chaos) < at)
             usleep(PAUSE_US);
-        if (fault == KILL_NODE || fault == STOP_NODE)
+        if (fault == KILL_NODE || fault == STOP_NODE || fault == CUT_NODE)
             hurt_node(w, fault);
         else
             hurt_server(w, fault);
@@ -222,20 +256,32 @@ static void fail_open(const struct world *w, unsigned node, const char *open)
     fail_msg("n%u still has\n%s", node, open);
 }
 
-/* Those that end by nothing else, and whose clients were not heard for long. */
+static bool must_end(const struct chaos *c, const char *id)
+{
+    for (unsigned i = 0; i < c->n; i++) {
+        if (strcmp(c->sent[i].id, id) == 0)
+            return !c->sent[i].is_endless;
+    }
+    return false;
+}
+
+/* Those that end by nothing else, where their clients were not heard, or heard of no id. */
 static void end_endless(const struct world *w)
 {
-    for (unsigned i = 0; i < w->chaos.n; i++) {
-        const struct chaos_sent *sent = &w->chaos.sent[i];
+    char *open = query(&w->nodes[0], "SELECT id FROM executions WHERE finished_ns IS NULL");
+
+    for (char *id = strtok(open, " \n"); id; id = strtok(NULL, " \n")) {
         char path[80];
+        struct answer a;
 
-        snprintf(path, sizeof(path), "/v1/executions/%s", sent->id);
-        if (sent->is_endless && sent->id[0]) {
-            struct answer a = chaos_ask(&w->nodes[0], "DELETE", path, "");
-
-            answer_finish(&a);
-        }
+        if (must_end(&w->chaos, id))
+            continue;
+        snprintf(path, sizeof(path), "/v1/executions/%s", id);
+        a = chaos_ask(&w->nodes[0], "DELETE", path, "");
+        answer_finish(&a);
     }
+    free(open);
+    usleep(PAUSE_US);
 }
 
 /* Until everything that was accepted has ended, and all were told. */
@@ -247,7 +293,6 @@ static void wait_healed(struct world *w)
         expect_alive(&w->nodes[i]);
         nats_wait_node(&w->nodes[i], NODE_JOINED);
     }
-    end_endless(w);
     for (unsigned i = 0; i < CHAOS_NODES;) {
         char *open = query(&w->nodes[i], "SELECT e.id, status, node, is_told FROM executions e"
                                          " LEFT JOIN records r ON r.id = e.id"
@@ -258,7 +303,7 @@ static void wait_healed(struct world *w)
         else if (clock_monotonic_ns() > until_ns)
             fail_open(w, i, open);
         else
-            usleep(PAUSE_US);
+            end_endless(w);
         free(open);
     }
     for (unsigned i = 0; i < CHAOS_NODES; i++)
@@ -448,6 +493,7 @@ static void end(struct world *w)
         nodes_end(&w->nodes[i]);
     }
     nats_end(&w->nats);
+    net_end(&w->net);
     chaos_finish(&w->chaos);
     assert_int_equal(unlink(w->log), 0);
 }
@@ -459,6 +505,7 @@ static void all_nodes_agree_whatever_is_lost(void **state)
 
     (void)state;
     print_message("  CHAOS_SEED=%u\n", seed);
+    w.net.own = -1;
     w.seed[0] = (unsigned short)seed;
     w.seed[1] = (unsigned short)(seed >> 16);
     w.chaos.nodes = w.nodes;

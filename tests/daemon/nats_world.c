@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <nats/nats.h>
@@ -25,9 +26,15 @@ static uint64_t deadline(void)
     return clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
 }
 
+static const char *address_of(const struct nats_world *w, size_t i)
+{
+    return w->net ? w->net->hosts[i].address : "127.0.0.1";
+}
+
 static void server_url(const struct nats_world *w, size_t i, char *out, size_t size)
 {
-    snprintf(out, size, "nats://%s127.0.0.1:%u", w->user ? w->user : "", w->servers[i].port);
+    snprintf(out, size, "nats://%s%s:%u", w->user ? w->user : "", address_of(w, i),
+             w->servers[i].port);
 }
 
 const char *nats_urls(const struct nats_world *w, char *out, size_t size)
@@ -67,11 +74,11 @@ static natsConnection *try_connect(const struct nats_world *w, size_t i, jsCtx *
 }
 
 /* Whether somebody accepts at its port. */
-static bool listens(const struct nats_server *s)
+static bool listens(const struct nats_world *w, size_t i)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(s->port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+                                  .sin_port = htons(w->servers[i].port),
+                                  .sin_addr.s_addr = inet_addr(address_of(w, i))};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool does = connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
 
@@ -82,7 +89,7 @@ static bool listens(const struct nats_server *s)
 static bool answers(const struct nats_world *w, size_t i)
 {
     if (w->takes_nobody)
-        return listens(&w->servers[i]);
+        return listens(w, i);
 
     jsCtx *js = NULL;
     jsAccountInfo *info = NULL;
@@ -105,8 +112,8 @@ static void write_settings(const struct nats_world *w, size_t i)
     snprintf(path, sizeof(path), "%s/%zu.conf", w->dir, i);
     f = fopen(path, "we");
     assert_non_null(f);
-    fprintf(f, "server_name: s%zu\nlisten: \"127.0.0.1:%u\"\n%s\n", i, w->servers[i].port,
-            w->more ? w->more : "");
+    fprintf(f, "server_name: s%zu\nlisten: \"%s:%u\"\n%s\n", i, address_of(w, i),
+            w->servers[i].port, w->more ? w->more : "");
     if (w->jetstream)
         fprintf(f, "%s\n", w->jetstream);
     else
@@ -115,10 +122,10 @@ static void write_settings(const struct nats_world *w, size_t i)
                 "max_file_store: %s }\n",
                 w->dir, i, w->file_store ? w->file_store : "16GB");
     if (w->n > 1) {
-        fprintf(f, "cluster { name: test, listen: \"127.0.0.1:%u\", routes: [",
+        fprintf(f, "cluster { name: test, listen: \"%s:%u\", routes: [", address_of(w, i),
                 w->servers[i].route_port);
         for (size_t k = 0; k < w->n; k++)
-            fprintf(f, "%s\"nats-route://127.0.0.1:%u\"", k > 0 ? ", " : "",
+            fprintf(f, "%s\"nats-route://%s:%u\"", k > 0 ? ", " : "", address_of(w, k),
                     w->servers[k].route_port);
         fprintf(f, " ] }\n");
     }
@@ -134,6 +141,8 @@ static void start(struct nats_world *w, size_t i)
     w->servers[i].pid = fork();
     assert_true(w->servers[i].pid >= 0);
     if (w->servers[i].pid == 0) {
+        if (w->net)
+            net_enter(w->net, i);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         /* No service manager is told of it. */
         unsetenv("NOTIFY_SOCKET");
@@ -229,7 +238,7 @@ void nats_restart(struct nats_world *w, size_t server)
     uint64_t until = deadline();
 
     start(w, server);
-    while (!listens(&w->servers[server])) {
+    while (!listens(w, server)) {
         /* Its port may be a connection's of somebody else, for a while. */
         if (has_ended(&w->servers[server]))
             start(w, server);

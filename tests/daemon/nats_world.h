@@ -7,6 +7,7 @@
 #define SKILLVM_TESTS_DAEMON_NATS_WORLD_H
 
 #include "tests/daemon/daemon_harness.h"
+#include "tests/daemon/net_world.h"
 
 #define NATS_SERVERS_MAX 3u
 #define NATS_WAIT_S      90 /* for what takes a moment on an idle machine */
@@ -21,11 +22,12 @@ struct nats_world {
     char dir[64];
     struct nats_server servers[NATS_SERVERS_MAX];
     size_t n;
-    const char *jetstream;  /* "jetstream {…}" in place of the usual one; NULL: that */
-    const char *file_store; /* max_file_store of the usual one; NULL: much */
-    const char *more;       /* of the servers' settings; "" or NULL: nothing */
-    const char *user;       /* "name:password@" of URLs, or NULL */
-    bool takes_nobody;      /* without more than that: it is enough that somebody listens */
+    const char *jetstream;       /* "jetstream {…}" in place of the usual one; NULL: that */
+    const char *file_store;      /* max_file_store of the usual one; NULL: much */
+    const char *more;            /* of the servers' settings; "" or NULL: nothing */
+    const char *user;            /* "name:password@" of URLs, or NULL */
+    const struct net_world *net; /* whose first hosts the servers are; NULL: they are here */
+    bool takes_nobody; /* without more than that: it is enough that somebody listens */
 };
 
 /* Starts so many servers and waits until each answers and, with JetStream, they have a leader.

@@ -405,6 +405,19 @@ static void what_waits_is_passed_on(void **state)
     registry_close(registry);
 }
 
+/* The end says which of two beginnings is true. */
+static void who_ends_it_says_when_it_began(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct record begun = other(ID_A), ended = other_ended(ID_A, "failed");
+
+    ended.accepted_ns = begun.accepted_ns + 1;
+    assert_int_equal(make(registry, &begun, 1), 0);
+    assert_int_equal(make(registry, &ended, 1), 0);
+    assert_int_equal(row_of(registry, ID_A).accepted_ns, ended.accepted_ns);
+    registry_close(registry);
+}
+
 static void one_that_begins_is_left_to_nobody(void **state)
 {
     struct registry *registry = open_registry(*state);
@@ -434,6 +447,7 @@ int main(void)
         IN_DIR(a_key_of_another_is_left_out),
         IN_DIR(what_waits_is_passed_on),
         IN_DIR(one_that_begins_is_left_to_nobody),
+        IN_DIR(who_ends_it_says_when_it_began),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@ static enum cluster_fault leave(struct cluster_link *link, struct err *err)
     natsStatus s =
         link->calls ? natsSubscription_DrainTimeout(link->calls, NATS_REQUEST_MS) : NATS_OK;
 
+    link->is_leaving = s == NATS_OK;
     return s == NATS_OK ? CLUSTER_OK : nats_failed(link, s, 0, "cannot stop taking calls", err);
 }
 
@@ -58,9 +59,11 @@ enum cluster_fault nats_next_call(struct cluster_link *link, unsigned wait_ms, b
     *ret_some = s == NATS_OK;
     if (s == NATS_TIMEOUT || s == NATS_SLOW_CONSUMER)
         return CLUSTER_OK;
-    if (s != NATS_OK && natsSubscription_WaitForDrainCompletion(link->calls, 1) == NATS_OK) {
+    if (s != NATS_OK && link->is_leaving &&
+        natsSubscription_WaitForDrainCompletion(link->calls, 1) == NATS_OK) {
         natsSubscription_Destroy(link->calls);
         link->calls = NULL;
+        link->is_leaving = false;
         return CLUSTER_NO_ENTRY;
     }
     if (s != NATS_OK)

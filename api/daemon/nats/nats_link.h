@@ -19,6 +19,7 @@ struct cluster_link {
     size_t prefix_len; /* of the subjects that are watched */
 
     natsSubscription *calls;         /* that are served; or NULL */
+    bool is_leaving;                 /* what served them was told to end */
     natsSubscription *confirmations; /* of what was sent without waiting; or NULL */
     natsInbox *inbox;                /* to which these come */
     unsigned unconfirmed;

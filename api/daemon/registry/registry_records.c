@@ -69,7 +69,8 @@ static const char *const text[N_STATEMENTS] = {
     /* Under its key another node may have begun another request. */
     [ADOPT_BEGIN] = "UPDATE OR IGNORE executions SET skill_name = ?2, skill_version = ?3,"
                     " skill_digest = ?4, accepted_ns = ?5, idempotency_key = NULLIF(?6, ''),"
-                    " request_digest = NULLIF(?7, '') WHERE id = ?1 AND tenant_id = ?8",
+                    " request_digest = NULLIF(?7, '')"
+                    " WHERE id = ?1 AND tenant_id = ?8 AND accepted_ns <> ?5",
     /* Changes a row as it is, as IS_THERE. */
     [IS_OTHER_END] = "UPDATE records SET is_told = is_told WHERE id = ?1"
                      " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?3"
@@ -402,6 +403,11 @@ static int end_other(struct registry *registry, const struct record *record, str
 {
     int r = end_step(registry, END_OTHER, record, err);
 
+    if (r < 0)
+        return r;
+    /* Two that were not confirmed may have begun it, and one of them ended it. */
+    r = registry_step(registry, REGISTRY_RECORDS, ADOPT_BEGIN,
+                      ACCEPTANCE(record, record->tenant), "store an execution", err);
     if (r < 0)
         return r;
     r = note_end(registry, record, err);

@@ -18,7 +18,7 @@
 #define SHORT       "{" FAKE("exit") "}"
 #define LONG        "{" FAKE("ticks") ",\"timeout\":60,\"async\":true}"
 #define SOON                                                                                   \
-    "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"sleep\",\"FAKE_DATA\":\"1500\"},\"async\":true}"
+    "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"sleep\",\"FAKE_DATA\":\"4000\"},\"async\":true}"
 #define RAN(n)     "\nskillvm_executions_total{status=\"success\"} " n "\n"
 #define RUNNING(n) "\nskillvm_executions_running " n "\n"
 #define IS_DRAINED "this node is being drained: it takes no executions"
@@ -181,6 +181,27 @@ static void an_end_loses_nothing(void **state)
     end(&w);
 }
 
+/* Nor has it anybody that could take it back: what it was as a node is nothing to it. */
+static void a_daemon_on_its_own_is_no_node(void **state)
+{
+    struct harness h = {0};
+    char path[160];
+    FILE *f;
+
+    (void)state;
+    harness_init(&h, "boot", "restore");
+    harness_start(&h, NULL);
+    expect(nodes_admin(&h, "POST", DRAIN("a"), ""), 404, "this daemon is on its own");
+    nodes_stop(&h);
+    snprintf(path, sizeof(path), "%s/draining", h.data);
+    f = fopen(path, "we");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    harness_start(&h, NULL);
+    harness_wait_ready(&h);
+    nodes_end(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +209,7 @@ int main(void)
         cmocka_unit_test(where_nobody_has_room_it_refuses),
         cmocka_unit_test(a_node_that_cannot_be_asked_is_said_to_be_so),
         cmocka_unit_test(an_end_loses_nothing),
+        cmocka_unit_test(a_daemon_on_its_own_is_no_node),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,6 +79,8 @@ static void nonsense_is_refused(void **state)
         {"{\"schema\":2}", NODE_NEWER},
         {"{\"schema\":1,\"node\":\"n\"}", NODE_MALFORMED},
         {HEAD "{}}", NODE_MALFORMED},
+        {"{\"schema\":1,\"node\":\"n\",\"instance\":\"\",\"free\":2,\"tenants\":[]}",
+         NODE_MALFORMED},
         {HEAD "[1]}", NODE_MALFORMED},
         {HEAD "[[]]}", NODE_MALFORMED},
         {HEAD "[[\"" FIRST "\",1,1,1]]}", NODE_MALFORMED},

@@ -81,7 +81,7 @@ int load_entry_parse(const char *key, const char *data, size_t len, struct load 
     *ret_why = NODE_MALFORMED;
     if (entry_take_text(object, "node", ret->node, sizeof(ret->node)) < 0 ||
         entry_take_text(object, "instance", ret->instance, sizeof(ret->instance)) < 0 ||
-        entry_take_number(object, "free", COUNT_MAX, &free_slots) < 0 ||
+        !ret->instance[0] || entry_take_number(object, "free", COUNT_MAX, &free_slots) < 0 ||
         take_tenants(object, ret) < 0)
         return -EINVAL;
     ret->free = (uint32_t)free_slots;

@@ -29,7 +29,7 @@ check_images() { # of what, target…: builds them, and the software host with t
 
 # The long runs by name, in the order they run in; each has a case in long_run.
 long_runs=(package coverage skills node ratios imported owners clones siege floods relay categories resets programs trail crowd soak
-    fleet pythons cases-6.12 cases-vmx bench-6.12 bench-vmx)
+    fleet pythons pythons-more cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
     case $1 in
@@ -101,6 +101,7 @@ long_run() { # name
         cat "$step_log"
         ;;
     pythons) check_cases "$1" /usr/bin/python3 -B tests/pythons/run.py --build "$build" ;;
+    pythons-more) check_cases "$1" /usr/bin/python3 -B tests/pythons/run.py --build "$build" --more ;;
     cases-6.12) check_cases "$1" tests/e2e/run.sh --build "$build" --kernel 6.12 ;;
     cases-vmx) check_cases "$1" tests/e2e/run.sh --build "$build" --vmx ;;
     bench-6.12) check_bench "$1" --kernel 6.12 --counting --runs 20 ;;

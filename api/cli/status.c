@@ -147,6 +147,7 @@ static int print_json(const struct cli *cli, const struct status *s)
         cJSON_AddNumberToObject(host, "boot_ms", (double)s->host.boot_ms);
         cJSON_AddNumberToObject(host, "memory_mib", s->host.memory_mib);
         cJSON_AddStringToObject(host, "last_restart_reason", s->host.last_reason);
+        cJSON_AddBoolToObject(host, "disk_full", s->host.is_full);
         cJSON_AddStringToObject(host, "log", s->host.log_path);
     }
     int status = verbs_print_tree(json);
@@ -180,6 +181,9 @@ static int print_text(const struct cli *cli, const struct status *s)
     if (s->host.state != HOST_STOPPED) {
         printf("restarts %u%s%s\n", s->host.restarts, s->host.last_reason[0] ? ", last: " : "",
                s->host.last_reason);
+        if (s->host.is_full)
+            printf("disk     full: the software host stands still until there is room in %s\n",
+                   cli->data_dir);
         printf("log      %s\n", s->host.log_path);
     }
     printf("socket   %s\n", cli->socket_path);

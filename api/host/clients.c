@@ -9,6 +9,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -136,6 +137,32 @@ void clients_run(struct clients *c, uint16_t port, const uint8_t *token, uint64_
                                : clients_join(c, client, port, token, now_ns);
         if (!alive)
             clients_drop(c, client);
+    }
+}
+
+/* Reads the beginning of a request, as what is left unread resets the connection. */
+static bool clients_asked(int fd)
+{
+    char request[16384];
+
+    return recv(fd, request, sizeof(request), MSG_DONTWAIT) >= 0;
+}
+
+void clients_refuse(struct clients *c, const char *message)
+{
+    char body[512], answer[768];
+    int body_len = snprintf(body, sizeof(body),
+                            "{\"error\":\"unavailable\",\"message\":\"%.400s\"}\r\n", message);
+    int len = snprintf(answer, sizeof(answer),
+                       "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+                       "Content-Length: %d\r\nConnection: close\r\n\r\n%s",
+                       body_len, body);
+
+    for (size_t i = c->n; i-- > 0;) {
+        if (c->list[i].joined || !clients_asked(c->list[i].fd))
+            continue;
+        (void)send(c->list[i].fd, answer, (size_t)len, MSG_NOSIGNAL);
+        clients_drop(c, &c->list[i]);
     }
 }
 

@@ -43,6 +43,8 @@ void clients_accept(struct clients *c, int listen_fd, uint64_t now_ns);
 size_t clients_poll(struct clients *c, struct pollfd *ret_pollfds);
 /* Goes on with every client. port 0: there is no host to reach now. */
 void clients_run(struct clients *c, uint16_t port, const uint8_t *token, uint64_t now_ns);
+/* Answers those that wait and have asked with 503 and this message, of plain text. */
+void clients_refuse(struct clients *c, const char *message);
 /* The host is gone: ends what was joined to it. */
 void clients_drop_joined(struct clients *c);
 void clients_finish(struct clients *c);

@@ -19,6 +19,7 @@
 
 #define DISK_BYTES_FIRST (UINT64_C(256) << 20) /* what a disk grows to by its first start */
 #define DISK_BYTES_MORE  (UINT64_C(64) << 20)  /* what any start may add */
+#define DISK_BYTES_FULL  (UINT64_C(1) << 20)   /* with less a disk counts as full */
 #define STAT_BLOCK       512u
 
 int files_path(const char *data_dir, const char *name, char *out, struct err *err)
@@ -118,6 +119,23 @@ int files_make_disk(const char *data_dir, uint64_t size_bytes, struct err *err)
         return err_set_errno(err, errno, "cannot make %s", path);
     return files_check_space(data_dir, (uint64_t)st.st_blocks * STAT_BLOCK,
                              (uint64_t)fs.f_bavail * fs.f_frsize, err);
+}
+
+static bool has_bytes(const char *data_dir, uint64_t bytes)
+{
+    struct statvfs fs;
+
+    return statvfs(data_dir, &fs) < 0 || (uint64_t)fs.f_bavail * fs.f_frsize >= bytes;
+}
+
+bool files_has_room(const char *data_dir)
+{
+    return has_bytes(data_dir, DISK_BYTES_MORE);
+}
+
+bool files_is_full(const char *data_dir)
+{
+    return !has_bytes(data_dir, DISK_BYTES_FULL);
 }
 
 int files_make_token(const char *data_dir, uint8_t *ret_token, struct err *err)

@@ -10,6 +10,7 @@
 #include "api/host/wire.h"
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,6 +51,13 @@ int files_make_disk(const char *data_dir, uint64_t size_bytes, struct err *err);
  * stops the machine in the middle, without a word.
  */
 int files_check_space(const char *data_dir, uint64_t used, uint64_t available, struct err *err);
+
+/*
+ * Whether there is room for what a machine that found none goes on with, and whether there is
+ * next to none. True and false where it cannot be told.
+ */
+bool files_has_room(const char *data_dir);
+bool files_is_full(const char *data_dir);
 
 /* Draws a new token and writes it (0600). */
 int files_make_token(const char *data_dir, uint8_t *ret_token, struct err *err);

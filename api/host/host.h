@@ -20,6 +20,10 @@
 #include <sys/types.h>
 
 #define HOST_REASON_MAX 256u
+/* What a client is told while the host stands still. */
+#define HOST_FULL_TEXT                                                                         \
+    "the disk of this machine is full, and the software host stands still until there is "     \
+    "room on it; skillvm status names the folder"
 
 struct host_options {
     const char *data_dir;    /* made when missing (0700) */
@@ -79,8 +83,9 @@ struct host_status {
     pid_t supervisor_pid;
     pid_t qemu_pid; /* 0 between two boots */
     uint32_t restarts;
-    uint64_t boot_ms;                  /* start of QEMU to the first answer; 0 while booting */
-    uint32_t memory_mib;               /* as given to QEMU */
+    uint64_t boot_ms;    /* start of QEMU to the first answer; 0 while booting */
+    uint32_t memory_mib; /* as given to QEMU */
+    bool is_full;        /* no room is left where its disk lies, so that it stands still */
     char last_reason[HOST_REASON_MAX]; /* why it was restarted last; "" when never */
     char log_path[4096];               /* console and supervisor lines */
 };

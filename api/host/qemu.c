@@ -31,7 +31,8 @@
 #define QEMU_PROGRAM  "qemu-system-x86_64"
 #define QEMU_ARGS_MAX 64
 #define QEMU_DAEMON_TCP                                                                        \
-    "10.0.2.15:1025" /* where the daemon inside listens for callers outside */
+    "10.0.2.15:1025"        /* where the daemon inside listens for callers outside */
+#define QEMU_MONITOR_FD   3 /* what the child has its end of the monitor as */
 #define QEMU_MEMORY_LEAST 1024u
 #define QEMU_MEMORY_MOST  4096u
 
@@ -112,6 +113,7 @@ static void args_add_machine(struct qemu_args *args)
     } fixed[] = {
         {"-display", "none"},
         {"-monitor", "none"},
+        {"-mon", "chardev=monitor,mode=control"},
         {"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"},
         {"-machine", "pc,usb=off,vmport=off"},
         {"-accel", "tcg,tb-size=256"},
@@ -129,6 +131,7 @@ static void args_add_machine(struct qemu_args *args)
     args_add(args, strdup("-no-reboot"));
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         args_option(args, fixed[i].option, "%s", fixed[i].value);
+    args_option(args, "-chardev", "socket,id=monitor,fd=%d", QEMU_MONITOR_FD);
 }
 
 /* What the daemon inside is told. 0 or -ENAMETOOLONG. */
@@ -295,7 +298,8 @@ static int qemu_free_port(uint16_t *ret_port)
 }
 
 /* In the child: only what is safe between fork and exec. */
-static _Noreturn void qemu_child(const struct qemu_args *args, int output_fd, pid_t parent)
+static _Noreturn void qemu_child(const struct qemu_args *args, int output_fd, int monitor_fd,
+                                 pid_t parent)
 {
     sigset_t none;
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -309,13 +313,17 @@ static _Noreturn void qemu_child(const struct qemu_args *args, int output_fd, pi
     signal(SIGPIPE, SIG_DFL);
     if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(output_fd, 1) < 0 || dup2(output_fd, 2) < 0)
         _exit(127);
+    /* A descriptor that is copied onto itself would still be closed. */
+    if (monitor_fd == QEMU_MONITOR_FD ? fcntl(monitor_fd, F_SETFD, 0) < 0
+                                      : dup2(monitor_fd, QEMU_MONITOR_FD) < 0)
+        _exit(127);
     execvp(args->argv[0], args->argv);
     _exit(127);
 }
 
 static int qemu_spawn(const struct qemu_args *args, struct qemu *ret)
 {
-    _cleanup_fd_ int ours = -1, theirs = -1;
+    _cleanup_fd_ int ours = -1, theirs = -1, monitor = -1, monitors = -1;
     pid_t parent = getpid();
     int fds[2], r;
 
@@ -323,12 +331,16 @@ static int qemu_spawn(const struct qemu_args *args, struct qemu *ret)
         return -errno;
     ours = fds[0];
     theirs = fds[1];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+        return -errno;
+    monitor = fds[0];
+    monitors = fds[1];
     r = fd_set_nonblock(ours, true);
     if (r < 0)
         return r;
     ret->pid = fork();
     if (ret->pid == 0)
-        qemu_child(args, theirs, parent);
+        qemu_child(args, theirs, monitors, parent);
     if (ret->pid < 0)
         return -errno;
     ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
@@ -339,6 +351,7 @@ static int qemu_spawn(const struct qemu_args *args, struct qemu *ret)
         return r;
     }
     ret->output_fd = fd_steal(&ours);
+    ret->monitor.fd = fd_steal(&monitor);
     return 0;
 }
 
@@ -436,6 +449,7 @@ int qemu_finish(struct qemu *q)
     }
     fd_close(&q->pidfd);
     fd_close(&q->output_fd);
+    monitor_finish(&q->monitor);
     *q = QEMU_NONE;
     return status;
 }

@@ -7,6 +7,7 @@
 #define SKILLVM_API_HOST_QEMU_H
 
 #include "api/host/host.h"
+#include "api/host/monitor.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -18,10 +19,11 @@ struct qemu {
     int pidfd;     /* readable when it ended */
     int output_fd; /* console, and QEMU's own words; non-blocking */
     uint16_t port; /* on 127.0.0.1: leads to the relay inside */
+    struct monitor monitor;
 };
 
 /* Not running, with nothing open. */
-#define QEMU_NONE ((struct qemu){.pidfd = -1, .output_fd = -1})
+#define QEMU_NONE ((struct qemu){.pidfd = -1, .output_fd = -1, .monitor = {.fd = -1}})
 
 /*
  * -ENOENT with a readable reason when QEMU or one of the images of options->share_dir is not

@@ -58,6 +58,7 @@ int host_status_read(const char *data_dir, struct host_status *ret_status, struc
     if (holder > 0) {
         status.state = HOST_BOOTING;
         status.supervisor_pid = holder;
+        status.is_full = files_is_full(data_dir);
         fd = files_open(data_dir, "status", O_RDONLY, path, NULL);
         n = fd < 0 ? fd : fd_read_full(fd, text, sizeof(text) - 1);
         if (n < 0 && n != -ENOENT)

@@ -42,6 +42,7 @@ enum {
     SLOT_LISTEN,
     SLOT_PIDFD,
     SLOT_OUTPUT,
+    SLOT_MONITOR,
     SLOT_WATCH,
     SLOT_COMMAND,
     SLOT_CLIENTS
@@ -67,7 +68,8 @@ struct supervisor {
     struct watch watch;
     struct dial command; /* power off */
     uint64_t stop_deadline_ns;
-    bool stop_told; /* the host has accepted to power off */
+    bool stop_told;      /* the host has accepted to power off */
+    uint64_t no_room_ns; /* since when it stands still, as its disk found no room; 0: it runs */
     uint64_t loop_ns;
     uint64_t progress_s;
     struct host_status status;
@@ -144,6 +146,7 @@ static int supervisor_boot(struct supervisor *s, uint64_t now_ns)
     if (r < 0)
         return r;
     s->port_owned = false;
+    s->no_room_ns = 0;
     s->boot_ns = now_ns;
     s->tail_len = 0;
     s->tail[0] = '\0';
@@ -243,11 +246,42 @@ static void supervisor_stop(struct supervisor *s, uint64_t now_ns)
     }
     log_info("host", "event=stop");
     s->status.state = HOST_STOPPING;
-    s->stop_deadline_ns = now_ns + SUPERVISOR_STOP_MS * NS_PER_MS;
+    /* One that stands still does not power off by itself. */
+    s->stop_deadline_ns = now_ns + (s->no_room_ns != 0 ? 0 : SUPERVISOR_STOP_MS * NS_PER_MS);
     watch_finish(&s->watch);
     fd_close(&s->listen_fd);
     unlink(s->options->socket_path);
     supervisor_publish(s);
+}
+
+/*
+ * A machine that stands still for want of room on this machine's disk is not hung: it is told,
+ * and goes on when there is room. 0, or -ENOSPC where its start waits for that.
+ */
+static int supervisor_heed_monitor(struct supervisor *s, uint64_t now_ns)
+{
+    enum monitor_word word = monitor_run(&s->qemu.monitor);
+
+    if (word == MONITOR_NO_ROOM && s->no_room_ns == 0) {
+        s->no_room_ns = now_ns;
+        log_error("host", "event=stopped reason=\"the disk of %s is full\"",
+                  s->options->data_dir);
+    } else if (word == MONITOR_GOES_ON && s->no_room_ns != 0) {
+        watch_excuse(&s->watch, now_ns - s->no_room_ns);
+        s->no_room_ns = 0;
+        log_info("host", "event=goes_on");
+    }
+    if (s->no_room_ns == 0)
+        return 0;
+    if (s->ready_fd >= 0)
+        return err_set(s->err, ENOSPC,
+                       "the disk of %s became full as the software host started: make room, or "
+                       "name another data directory by --data",
+                       s->options->data_dir);
+    clients_refuse(&s->clients, HOST_FULL_TEXT);
+    if (files_has_room(s->options->data_dir))
+        monitor_continue(&s->qemu.monitor);
+    return 0;
 }
 
 static void supervisor_read_signal(struct supervisor *s, uint64_t now_ns)
@@ -307,7 +341,7 @@ static int supervisor_advance(struct supervisor *s, bool ended, bool reachable, 
         return now_ns >= s->start_again_ns ? supervisor_boot(s, now_ns) : 0;
     if (supervisor_heed_refusal(s) < 0)
         return -EHOSTDOWN;
-    if (!reachable)
+    if (!reachable || s->no_room_ns != 0)
         return 0;
     switch (watch_run(&s->watch, s->qemu.port, s->token, now_ns)) {
     case WATCH_ANSWERED:
@@ -346,7 +380,8 @@ static int supervisor_loop(struct supervisor *s)
         nfds_t n;
         int r, timeout_ms = 200;
 
-        if (s->status.state == HOST_READY && !clients_waiting(&s->clients))
+        if (s->status.state == HOST_READY && !clients_waiting(&s->clients) &&
+            s->no_room_ns == 0)
             timeout_ms = watch_timeout_ms(&s->watch);
         if (timeout_ms > SUPERVISOR_LOOP_MS)
             timeout_ms = SUPERVISOR_LOOP_MS;
@@ -355,7 +390,11 @@ static int supervisor_loop(struct supervisor *s)
                                            .events = POLLIN};
         fds[SLOT_PIDFD] = (struct pollfd){.fd = s->qemu.pidfd, .events = POLLIN};
         fds[SLOT_OUTPUT] = (struct pollfd){.fd = s->qemu.output_fd, .events = POLLIN};
-        fds[SLOT_WATCH] = watch_poll(&s->watch);
+        fds[SLOT_MONITOR] = (struct pollfd){.fd = s->qemu.monitor.fd, .events = POLLIN};
+        /* Of one that stands still nothing is asked, and what is left of a question is not
+         * read. */
+        fds[SLOT_WATCH] =
+            s->no_room_ns != 0 ? (struct pollfd){.fd = -1} : watch_poll(&s->watch);
         fds[SLOT_COMMAND] = dial_poll(&s->command);
         n = SLOT_CLIENTS + clients_poll(&s->clients, &fds[SLOT_CLIENTS]);
         if (poll(fds, n, timeout_ms) < 0 && errno != EINTR)
@@ -372,8 +411,12 @@ static int supervisor_loop(struct supervisor *s)
             supervisor_drain_output(s);
         if (fds[SLOT_LISTEN].revents)
             clients_accept(&s->clients, s->listen_fd, now_ns);
+        r = supervisor_heed_monitor(s, now_ns);
+        if (r < 0)
+            return r;
         reachable = supervisor_reachable(s);
-        clients_run(&s->clients, reachable ? s->qemu.port : 0, s->token, now_ns);
+        clients_run(&s->clients, reachable && s->no_room_ns == 0 ? s->qemu.port : 0, s->token,
+                    now_ns);
         r = supervisor_advance(s, fds[SLOT_PIDFD].revents != 0, reachable, now_ns);
         if (r < 0)
             return r;

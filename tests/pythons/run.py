@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs Python's own test suite in guests and, for comparison, on this machine.
 
-    run.py --build DIR [--only MODULE]… [--keep DIR]
+    run.py --build DIR [--more | --only MODULE…] [--keep DIR]
 
 Debian's libpython3.11-testsuite is packed and handed to a skill as an input file; the skill runs parts of
 it (tests/pythons/skill). What passes here as an unprivileged user must pass in a guest: each test that
 does not is a difference, and has a line in docs/syscalls.md or fails its module. A line without a
 difference fails too. Long modules are cut by their classes, so that each execution ends in time.
 
-One line for each module, `ok`, `FAIL` or `skip`, and the totals; --keep keeps the reports. Exit status: 0
-all passed, 1 some failed, 77 nothing could run.
+--more runs others than the usual modules. One line for each module, `ok`, `FAIL` or `skip`, and the totals;
+--keep keeps the reports. Exit status: 0 all passed, 1 some failed, 77 nothing could run.
 """
 
 import argparse
@@ -38,6 +38,13 @@ MODULES = """
     test_shutil test_tempfile test_time test_locale
     test_json test_pathlib test_signal test_selectors test_hashlib test_gzip test_httpservers test_tarfile
     test_csv test_ssl test_queue test_struct
+""".split()
+
+# Those that take longer, and what is further from the operating system.
+MORE = """
+    test_subprocess test_socket test_poll test_epoll test_wait3 test_wait4 test_fork1 test_pwd test_grp
+    test_stat test_genericpath test_posixpath test_platform test_openpty test_threadsignals test_atexit
+    test_filecmp
 """.split()
 
 # An execution is given so much work that it should take this long in a software host, where a second of
@@ -270,7 +277,9 @@ def compare(modules, host, guest, verdicts, keep):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", required=True, type=pathlib.Path)
-    parser.add_argument("--only", action="append", metavar="MODULE")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--more", action="store_true")
+    which.add_argument("--only", action="append", metavar="MODULE")
     parser.add_argument("--keep", type=pathlib.Path)
     options = parser.parse_args()
     # The daemon goes with this, however it ends.
@@ -278,7 +287,7 @@ def main():
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
     verdicts = Verdicts(promised(ROOT / "docs" / "syscalls.md"))
-    modules = options.only or MODULES
+    modules = options.only or (MORE if options.more else MODULES)
     with tempfile.TemporaryDirectory(prefix="skillvm-pythons-") as name:
         work = pathlib.Path(name)
         try:

@@ -18,6 +18,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Where it has QEMU's monitor. */
+#define FAKE_QEMU_MONITOR 3
+
 static const char *mode_path;
 
 static const char fake_answer[] = FAKE_QEMU_ANSWER;
@@ -31,6 +34,27 @@ static const char *fake_option(char **argv, const char *key)
             return at + strlen(key);
     }
     _exit(9);
+}
+
+/* Finds no room for a write, and stands still until it is told to go on. */
+static void fake_no_room(void)
+{
+    static const char lines[] =
+        "{\"QMP\": {}}\r\n{\"event\": \"BLOCK_IO_ERROR\", \"data\": {\"nospace\": true, "
+        "\"operation\": \"write\", \"action\": \"stop\"}}\r\n{\"event\": \"STOP\"}\r\n";
+    char said[4096] = "";
+    size_t len = 0;
+
+    fd_write_full(FAKE_QEMU_MONITOR, lines, sizeof(lines) - 1);
+    while (!strstr(said, "\"cont\"")) {
+        ssize_t n = read(FAKE_QEMU_MONITOR, said + len, sizeof(said) - 1 - len);
+
+        if (n <= 0)
+            _exit(5);
+        len += (size_t)n;
+        said[len] = '\0';
+    }
+    fd_write_full(FAKE_QEMU_MONITOR, "{\"event\": \"RESUME\"}\r\n", 21);
 }
 
 static void fake_serve(int fd, const uint8_t *token)
@@ -55,6 +79,8 @@ static void fake_serve(int fd, const uint8_t *token)
         for (;;)
             pause();
     }
+    if (strncmp(request, "GET /full", 9) == 0)
+        fake_no_room();
     if (strncmp(request, "GET /who", 8) == 0) {
         dprintf(fd, "%u", said.uid);
         return;
@@ -106,6 +132,8 @@ int fake_qemu(char **argv)
     FILE *f;
 
     mode_path = taken ? taken : "";
+    if (strcmp(mode, "full") == 0)
+        fake_no_room();
     if (strcmp(mode, "refuses") == 0) {
         fprintf(stderr, "softhost: something\r\n"
                         "error skillvmd the data folder is a later version's\r\n"

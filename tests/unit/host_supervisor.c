@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -292,6 +293,44 @@ static void test_restarts_what_hangs_and_clients_wait(void **state)
     stop(pid);
 }
 
+int __real_statvfs(const char *path, struct statvfs *fs);
+int __wrap_statvfs(const char *path, struct statvfs *fs);
+int __wrap_statvfs(const char *path, struct statvfs *fs)
+{
+    char full[128];
+    int r = __real_statvfs(path, fs);
+
+    snprintf(full, sizeof(full), "%s/full", dir);
+    if (access(full, F_OK) == 0)
+        fs->f_bavail = 0;
+    return r;
+}
+
+/* It is not hung: who comes is told, and it goes on when there is room. */
+static void test_a_full_disk_is_told_and_waited_for(void **state)
+{
+    char answer[1024] = "", full[128];
+    pid_t pid = start_ready(), asking;
+
+    (void)state;
+    touch("full");
+    asking = fork();
+    if (asking == 0)
+        _exit(ask("/full", answer, sizeof(answer)) == sizeof(FAKE_QEMU_ANSWER) - 1 ? 0 : 1);
+    while (ask("/x", answer, sizeof(answer)) > 0 && strcmp(answer, FAKE_QEMU_ANSWER) == 0)
+        usleep(10000);
+    assert_non_null(strstr(answer, "503 Service Unavailable"));
+    assert_non_null(strstr(answer, "\"message\":\"" HOST_FULL_TEXT "\"}"));
+    assert_true(status_now().is_full);
+    snprintf(full, sizeof(full), "%s/full", dir);
+    assert_int_equal(unlink(full), 0);
+    assert_int_equal(end(asking), 0);
+    assert_int_equal(ask("/x", answer, sizeof(answer)), sizeof(FAKE_QEMU_ANSWER) - 1);
+    assert_false(status_now().is_full);
+    assert_int_equal(status_now().restarts, 0);
+    stop(pid);
+}
+
 static void test_a_taken_port_is_tried_again(void **state)
 {
     pid_t pid;
@@ -535,6 +574,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_users_stay_who_they_are, setup, teardown),
         cmocka_unit_test_setup_teardown(test_restarts_what_died, setup, teardown),
         cmocka_unit_test_setup_teardown(test_restarts_what_hangs_and_clients_wait, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_full_disk_is_told_and_waited_for, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_taken_port_is_tried_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_stranger_on_the_port_learns_nothing, setup,

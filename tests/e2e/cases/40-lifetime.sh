@@ -81,6 +81,35 @@ case_up_again_reads_nothing_again() {
         fail "the second start took $taken s of a processor, and a bare boot $bare s"
 }
 
+# A software host whose disk cannot grow stands still, says so, and goes on when there is room.
+# limit a_full_disk_is_told 600
+case_a_full_disk_is_told() {
+    [[ $E2E_HOST == soft ]] || skip "there is no software host in this run"
+    mkdir own
+    mount -t tmpfs -o size=480m tmpfs own 2>/dev/null || skip "a small file system cannot be mounted"
+    trap 'with_own skillvm down >/dev/null 2>&1; umount own' EXIT
+    expect 0 with_own skillvm up --host soft
+    skill grows main.sh <<<'head -c 60M /dev/urandom >"$SANDBOX_FILES_DIR/x"; echo grown'
+    # Room for what a daemon writes by itself, and none for the artifact.
+    fallocate -l "$(($(df -B 1M --output=avail own | tail -n 1) - 32))M" own/filler
+    with_own skillvm run grows >out 2>err &
+    local running=$! status=0
+    for _ in $(seq 300); do
+        with_own skillvm skill list >listed 2>&1 || break
+        sleep 0.2
+    done
+    contains "$(<listed)" "the disk of this machine is full, and the software host stands still" \
+        "who asks meanwhile; $(tail -n 3 own/softhost/log)"
+    expect 0 with_own skillvm status
+    contains "$OUT" "stands still until there is room in $PWD/own" "status"
+    kill -0 "$running" || fail "the run ended: $(cat out err)"
+    rm own/filler
+    wait "$running" || status=$?
+    equal "$status: $(<out)" "0: grown" "the run, when there is room; $(<err)"
+    expect 0 with_own skillvm status -o json
+    equal "$(jq -c '[.software_host.restarts, .software_host.disk_full]' <<<"$OUT")" '[0,false]' "restarts"
+}
+
 # limit a_hung_host_is_restarted 300
 case_a_hung_host_is_restarted() {
     [[ $E2E_HOST == soft ]] || skip "there is no software host in this run"

@@ -5,7 +5,7 @@
 #   images/softhost/build.sh --build DIR --share DIR [--kernel VERSION] [--vmx]
 #                            [--packages FILE] [--no-payload]
 #
-#   --build DIR       the CMake build directory: its bin/ goes into the payload, unmodified
+#   --build DIR       the CMake build directory: its bin/ and lib/skillvm go into the payload, unmodified
 #   --share DIR       holds vmlinux and python.{erofs,sha256,modules,manifest}, which go into the payload,
 #                     and so do other images; gets softhost/{vmlinuz,initrd.img,root.erofs,
 #                     payload.erofs} as symlinks, and what is in two of them:
@@ -249,6 +249,8 @@ make_payload() {
         [ -x "$build/bin/$p" ] || fail "$build/bin/$p is missing; build first"
         programs="$programs $build/bin/$p"
     done
+    cluster=$build/lib/skillvm/skillvm-cluster.so
+    [ -e "$cluster" ] || fail "$cluster is missing; build first"
     for f in vmlinux vmlinux.sha256 python.erofs python.sha256 python.modules python.manifest; do
         [ -e "$share/$f" ] || fail "$share/$f is missing; build the kernel and the images first"
     done
@@ -260,11 +262,12 @@ make_payload() {
         [ ! -e "$f" ] || keep "$f" "$work/guest/${f##*/}"
     done
     # shellcheck disable=SC2086
-    hash=$({ cat $programs && cd "$work/guest" && echo ./* && cat ./*; } | digest build.sh)
+    hash=$({ cat $programs "$cluster" && cd "$work/guest" && echo ./* && cat ./*; } | digest build.sh)
     if [ ! -e "$cache/payload-$hash" ]; then
-        mkdir -p "$work/p/bin" "$work/p/share/skillvm" "$work/payload.out"
+        mkdir -p "$work/p/bin" "$work/p/lib/skillvm" "$work/p/share/skillvm" "$work/payload.out"
         # shellcheck disable=SC2086
         cp -L $programs "$work/p/bin/"
+        cp -L "$cluster" "$work/p/lib/skillvm/"
         cp -L "$work"/guest/* "$work/p/share/skillvm/"
         make_erofs "$work/payload.out/payload.erofs" "$work/p" "$hash"
         publish "$work/payload.out" "$cache/payload-$hash"

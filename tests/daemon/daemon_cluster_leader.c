@@ -41,15 +41,21 @@ static void end(struct world *w)
     nats_end(&w->nats);
 }
 
+static void run_at(const struct harness *h, const char *json, int status, char ret[38])
+{
+    struct answer a = harness_run(h, json);
+
+    assert_int_equal(a.status, status);
+    nodes_take_id(&a, ret);
+}
+
 /* Runs one at a node, whose end both have then, or one that goes on. */
 static void run(const struct world *w, const char *json, int status, const char *state,
                 char ret[38])
 {
-    struct answer a = harness_run(&w->a, json);
     char path[64];
 
-    assert_int_equal(a.status, status);
-    nodes_take_id(&a, ret);
+    run_at(&w->a, json, status, ret);
     snprintf(path, sizeof(path), EXECUTIONS "/%s", ret);
     nodes_wait(&w->b, path, 200, state);
 }
@@ -133,9 +139,31 @@ static void what_another_leader_has_not_is_told_and_read_again(void **state)
     end(&w);
 }
 
+/* What somebody removed by hand, or a server does not send, keeps nobody from following. */
+static void a_gap_keeps_nobody_waiting(void **state)
+{
+    struct world w = {0};
+    char kept[38], removed[38], path[64];
+
+    (void)state;
+    begin(&w);
+    nodes_stop(&w.b);
+    harness_expect(harness_run(&w.a, "{" FAKE("exit") "}"), 200, "success");
+    run_at(&w.a, "{" FAKE("exit") "}", 200, kept);
+    run_at(&w.a, "{" FAKE("exit") "}", 200, removed);
+    lose(&w, removed);
+    nats_start_node(&w.b, &w.nats, "b", LINES);
+    nats_wait_node(&w.b, NODE_JOINED);
+    snprintf(path, sizeof(path), EXECUTIONS "/%s", kept);
+    nodes_wait(&w.b, path, 200, "\"status\":\"success\"");
+    run(&w, "{" FAKE("exit") "}", 200, "\"status\":\"success\"", kept);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gap_keeps_nobody_waiting),
         cmocka_unit_test(what_another_leader_has_not_is_told_and_read_again),
     };
 

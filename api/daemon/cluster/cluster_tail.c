@@ -14,6 +14,8 @@
 #define LOOK_MS   1000u  /* between two looks at whether there is more */
 #define NOTE_MS   10000u /* between two notes that there was none */
 #define FOLLOW_MS 5000u  /* within which what was written comes back */
+#define GAP_MS    3000u  /* for which nothing came of what there is */
+#define GAP_MAX   1024u  /* entries of it that are read one by one */
 
 static void set_fault(struct cluster_tail *tail, enum cluster_fault fault,
                       const struct err *err)
@@ -106,6 +108,7 @@ static enum cluster_fault take(struct tail_session *s, const struct cluster_entr
     if (fault != CLUSTER_OK)
         return fault;
     s->revision = entry->revision;
+    s->came_ns = clock_monotonic_ns();
     return entry->pending == 0 || (batch > 0 && s->staged.n >= batch) ? commit(s, err)
                                                                       : CLUSTER_OK;
 }
@@ -146,6 +149,43 @@ static enum cluster_fault check_same(struct tail_session *s,
     return CLUSTER_UNREACHABLE;
 }
 
+/*
+ * A watch may be at a server that has stopped getting what the others have, and of what was
+ * removed nothing comes.
+ */
+static bool is_gap(const struct tail_session *s, const struct cluster_bucket *bucket,
+                   uint64_t now_ns)
+{
+    uint64_t since_ns = s->came_ns > s->began_ns ? s->came_ns : s->began_ns;
+
+    return !s->is_whole && s->staged.n == 0 && now_ns > since_ns + GAP_MS * NS_PER_MS &&
+           bucket->last_revision > s->place.revision &&
+           bucket->last_revision - s->place.revision <= GAP_MAX;
+}
+
+/* Takes what the server has that leads. */
+static enum cluster_fault fill_gap(struct tail_session *s, uint64_t last, struct err *err)
+{
+    const struct cluster_driver *driver = s->cluster->driver;
+    enum cluster_fault fault = CLUSTER_OK;
+
+    for (uint64_t at = s->place.revision + 1; fault == CLUSTER_OK && at <= last; at++) {
+        struct cluster_entry entry = {0};
+
+        s->revision = at - 1;
+        fault = driver->get_at(s->link, s->tail->kind->bucket, at, &entry, err);
+        if (fault == CLUSTER_OK)
+            fault = s->tail->kind->check(s, &entry, err);
+        driver->release(&entry);
+        if (fault == CLUSTER_NO_ENTRY) {
+            *err = (struct err){0};
+            fault = CLUSTER_OK;
+        }
+    }
+    s->revision = last;
+    return fault == CLUSTER_OK ? commit(s, err) : fault;
+}
+
 /* Asks whether there is more than what is made here. */
 static enum cluster_fault look(struct tail_session *s, struct err *err)
 {
@@ -168,6 +208,8 @@ static enum cluster_fault look(struct tail_session *s, struct err *err)
     }
     if (fault == CLUSTER_OK && !s->is_whole && s->place.revision >= bucket.last_revision)
         return note(s, asked_ns, err);
+    if (fault == CLUSTER_OK && is_gap(s, &bucket, asked_ns))
+        return fill_gap(s, bucket.last_revision, err);
     good_ns = s->tail->confirmed_ns > s->began_ns ? s->tail->confirmed_ns : s->began_ns;
     if (asked_ns < good_ns || asked_ns - good_ns < CLUSTER_LEASE_MS * NS_PER_MS) {
         *err = (struct err){0};

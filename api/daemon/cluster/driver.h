@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /* Both sides have the same, or the module is of another version. */
-#define CLUSTER_DRIVER_VERSION 6u
+#define CLUSTER_DRIVER_VERSION 7u
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
@@ -115,6 +115,12 @@ struct cluster_driver {
     /* The last entry of a key, or the mark. CLUSTER_NO_ENTRY where there was never one. */
     enum cluster_fault (*get)(struct cluster_link *link, const char *bucket, const char *key,
                               struct cluster_entry *ret, struct err *err);
+    /*
+     * The entry, or the mark, of a revision, as the server has it that leads the bucket.
+     * CLUSTER_NO_ENTRY where something was written over it, or it was dropped.
+     */
+    enum cluster_fault (*get_at)(struct cluster_link *link, const char *bucket,
+                                 uint64_t revision, struct cluster_entry *ret, struct err *err);
     /*
      * Writes an entry, or with data NULL the mark that it is removed, where the key's last
      * revision is this one (0: it has none). CLUSTER_CONFLICT where it is another.

@@ -424,6 +424,31 @@ static enum cluster_fault get(struct cluster_link *link, const char *bucket, con
     return nats_get(link, &layout_keys, bucket, key, ret, err);
 }
 
+static enum cluster_fault get_at(struct cluster_link *link, const char *bucket,
+                                 uint64_t revision, struct cluster_entry *ret, struct err *err)
+{
+    char stream[NATS_SUBJECT_SIZE], subject[NATS_SUBJECT_SIZE];
+    natsMsg *message = NULL;
+    jsErrCode code = 0;
+    natsStatus s;
+
+    name_stream(&layout_keys, bucket, stream);
+    name_subject(&layout_keys, bucket, "", subject);
+    nats_begin_request(link);
+    s = js_GetMsg(&message, link->stream, stream, revision, NULL, &code);
+    if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr) {
+        (void)err_set(err, ENOENT, "there is no entry of revision %llu",
+                      (unsigned long long)revision);
+        return CLUSTER_NO_ENTRY;
+    }
+    if (s != NATS_OK)
+        return nats_failed(link, s, code, "cannot read the entry", err);
+    fill_entry(message, strlen(subject), ret);
+    ret->revision = revision;
+    ret->stored_ns = (uint64_t)natsMsg_GetTime(message);
+    return CLUSTER_OK;
+}
+
 enum cluster_fault nats_publish(struct cluster_link *link, const struct nats_layout *layout,
                                 const char *bucket, const char *key, const char *data,
                                 size_t len, const char *header[2], jsPubOptions *options,
@@ -572,6 +597,7 @@ static const struct cluster_driver driver = {
     .bucket_look = bucket_look,
     .bucket_make = bucket_make,
     .get = get,
+    .get_at = get_at,
     .put = put,
     .put_next = put_next,
     .watch = watch,

@@ -30,6 +30,7 @@ SUITES = {
         "cases_profiles",
         "cases_disk",
         "cases_egress",
+        "cases_fleet",
     ),
     "hostile": (
         "cases_guest",

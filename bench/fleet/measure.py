@@ -29,6 +29,10 @@ SCHEMA = "skillvm-bench-fleet/1"
 PUSHES = 30
 RUNS = 200
 WATCHERS = (1, 10, 50, 100)
+NODES = 5           # of which throughput is measured
+SLOTS = 4           # of each
+HELD_MS = (100, 0) # for which an execution holds one, beside what it costs
+DRIVE_S = 5
 ENTRY_BYTES = 700  # of a node's entry with an image or two
 
 
@@ -208,6 +212,52 @@ class Measure:
             more = summary(times[full])["p50"] - summary(times[free])["p50"]
             self.add("forward", "more at the median (ms)", more_ms=round(more, 2))
 
+    def throughput(self, servers):
+        """Executions a second by how many nodes there are, each with a few slots."""
+        from contextlib import ExitStack
+        from world import Node
+        with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
+            nodes = []
+            for count in range(1, NODES + 1):
+                nodes.append(stack.enter_context(
+                    Node(servers, f"n{count}", f"limits:\n  max_running: {SLOTS}\n")))
+                if count == 1:
+                    nodes[0].sure("POST", "/v1/admin/cluster")
+                nodes[-1].wait_revision(1)
+                if count == 1:
+                    nodes[0].client.push_skill(self._skill(folder, "demo", 1))
+                nodes[-1].wait_revision(nodes[0].cluster()["changes"]["revision"])
+                nodes[-1].client.run("demo", env={"FAKE": "exit"})  # it has the skill
+                for ms in HELD_MS:
+                    self._drive(servers, nodes, ms)
+
+    def _drive(self, servers, nodes, held_ms):
+        """Each node has as many clients as slots, which wait for each answer."""
+        env = {"FAKE": "sleep", "FAKE_DATA": str(held_ms)} if held_ms else {"FAKE": "exit"}
+        times, over = [], time.monotonic() + DRIVE_S
+
+        def client(node):
+            while time.monotonic() < over:
+                times.extend(self._timed(lambda at: at.client.run("demo", env=env), [node]))
+
+        threads = [threading.Thread(target=client, args=(node,)) for node in nodes * SLOTS]
+        before, started = self._cpu(servers, nodes), time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        seconds = time.monotonic() - started
+        self.add("throughput", f"{held_ms} ms each, {len(nodes)} node{'s' * (len(nodes) > 1)}",
+                 nodes=len(nodes), held_ms=held_ms, n=len(times),
+                 per_second=round(len(times) / seconds, 1),
+                 cpu_ms=round((self._cpu(servers, nodes) - before) / len(times) * 1e3, 2),
+                 ms=summary(times))
+
+    @staticmethod
+    def _cpu(servers, nodes):
+        from world import cpu_seconds
+        return sum(servers.cpu_seconds()) + sum(cpu_seconds(node.pid) for node in nodes)
+
     @staticmethod
     def _skill(folder, name, kib):
         import stand_in
@@ -226,10 +276,12 @@ class Measure:
 
 
 PARTS = {"stream": Measure.stream, "hop": Measure.hop, "entries": Measure.entries,
-         "follow": Measure.follow, "push": Measure.push, "forward": Measure.forward}
+         "follow": Measure.follow, "push": Measure.push, "forward": Measure.forward,
+         "throughput": Measure.throughput}
 TITLES = {"stream": "One stream, published with acknowledgement", "hop": "A hop",
           "entries": "Node entries, each to all that watch", "follow": "Rows",
-          "memory": "Memory", "push": "Skills", "forward": "Executions that go to another node"}
+          "memory": "Memory", "push": "Skills", "forward": "Executions that go to another node",
+          "throughput": "Executions a second, at all nodes together"}
 
 
 def figure(value):

@@ -40,6 +40,7 @@ static struct {
     uint64_t revision;            /* 1: of the entry that begins it */
     uint64_t told;                /* under the lock of the other one, as all here */
     enum cluster_fault put_fault; /* what writing is answered with, after it is stored */
+    bool is_endless;              /* there is one more at each look */
     struct change row;
 } changes = {.revision = 1};
 
@@ -70,10 +71,10 @@ static enum cluster_fault fake_look(struct cluster_link *link, const char *name,
                                     struct cluster_bucket *ret, struct err *err)
 {
     (void)link;
-    (void)name;
     (void)err;
     ret->replicas = 1;
     (void)pthread_mutex_lock(&bucket.lock);
+    changes.revision += changes.is_endless && strcmp(name, CLUSTER_CHANGES) == 0;
     ret->last_revision = changes.revision;
     (void)pthread_mutex_unlock(&bucket.lock);
     return CLUSTER_OK;
@@ -488,6 +489,26 @@ static void a_lost_confirmation_is_looked_for(void **state)
     cluster_destroy(c);
 }
 
+/* There is always something that is not here yet: all that there was at a look is enough. */
+static void others_that_never_stop_writing_keep_nobody_out(void **state)
+{
+    const struct cluster_replica replica = {
+        .look = no_place, .apply = make_rows, .note = no_note, .row = one_row};
+    struct cluster *c = start();
+    struct err err = {0};
+
+    (void)state;
+    (void)pthread_mutex_lock(&bucket.lock);
+    changes.told = 0;
+    changes.is_endless = true;
+    (void)pthread_mutex_unlock(&bucket.lock);
+    assert_int_equal(cluster_follow(c, &replica, 60000, &err), 0);
+    wait_state(c, NULL);
+    assert_true(cluster_takes_keys(c));
+    cluster_destroy(c);
+    changes.is_endless = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +516,7 @@ int main(void)
         cmocka_unit_test(a_lost_answer_is_nothing),
         cmocka_unit_test(a_deaf_watch_is_begun_anew),
         cmocka_unit_test(a_lost_confirmation_is_looked_for),
+        cmocka_unit_test(others_that_never_stop_writing_keep_nobody_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,8 +91,10 @@ static enum cluster_fault commit(struct tail_session *s, struct err *err)
         return fault;
     s->place = place;
     s->is_whole = false;
-    s->look_ns = 0;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    /* Where it is not good yet it may be now; else there is time. */
+    if (!s->tail->is_good)
+        s->look_ns = 0;
     s->tail->revision = place.revision;
     s->tail->is_replica = true;
     (void)pthread_cond_broadcast(&c->wake);
@@ -186,6 +188,29 @@ static enum cluster_fault fill_gap(struct tail_session *s, uint64_t last, struct
     return fault == CLUSTER_OK ? commit(s, err) : fault;
 }
 
+/*
+ * Whether everything is here, or was here that there was at an earlier look, where others never
+ * stop writing; *as_of is when that was.
+ */
+static bool reaches(struct tail_session *s, const struct cluster_bucket *bucket,
+                    uint64_t *as_of_ns)
+{
+    const uint64_t at = s->place.revision, seen_ns = s->seen_ns;
+
+    if (s->is_whole)
+        return false;
+    if (at >= bucket->last_revision) {
+        s->seen_ns = 0;
+        return true;
+    }
+    if (seen_ns > 0 && at < s->seen_revision)
+        return false;
+    s->seen_ns = *as_of_ns;
+    s->seen_revision = bucket->last_revision;
+    *as_of_ns = seen_ns;
+    return seen_ns > 0;
+}
+
 /* Asks whether there is more than what is made here. */
 static enum cluster_fault look(struct tail_session *s, struct err *err)
 {
@@ -206,7 +231,7 @@ static enum cluster_fault look(struct tail_session *s, struct err *err)
     } else {
         s->is_doubtful = true;
     }
-    if (fault == CLUSTER_OK && !s->is_whole && s->place.revision >= bucket.last_revision)
+    if (fault == CLUSTER_OK && reaches(s, &bucket, &asked_ns))
         return note(s, asked_ns, err);
     if (fault == CLUSTER_OK && is_gap(s, &bucket, asked_ns))
         return fill_gap(s, bucket.last_revision, err);

@@ -83,6 +83,8 @@ struct tail_session {
     uint64_t seen;           /* what others knew of changes when they wrote what is staged */
     uint64_t created_ns;     /* the bucket, by which it is told from another of the name */
     uint64_t began_ns, look_ns, note_ns, came_ns;
+    uint64_t seen_ns,
+        seen_revision; /* there was more than is here at that look; 0: there was not */
     char leader[CLUSTER_LEADER_SIZE]; /* of the bucket, when it began */
     bool is_doubtful;                 /* it may have had none since */
 };

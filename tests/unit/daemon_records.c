@@ -383,9 +383,6 @@ static void what_waits_is_passed_on(void **state)
     struct record record = other(ID_A);
 
     assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
-    /* What another process says of it changes nothing while it is ours. */
-    assert_int_equal(make(registry, &record, 1), 0);
-    assert_false(is_with(registry, "n", DIGITS, ID_A));
     assert_int_equal(registry_records_leave(registry, &self, NULL), 0);
     assert_true(is_with(registry, "self", OTHER_DIGITS, ID_A));
     assert_true(row_of(registry, ID_A).waits);
@@ -402,6 +399,30 @@ static void what_waits_is_passed_on(void **state)
     record = other_ended(ID_A, "success");
     assert_int_equal(make(registry, &record, 1), 0);
     assert_false(is_with(registry, "n", DIGITS, ID_A));
+    registry_close(registry);
+}
+
+/* What waits here and another process took is that one's, also where it ended it meanwhile. */
+static void what_others_took_is_theirs(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct registry_execution own = {.id = ID_A,
+                                     .skill_name = "s",
+                                     .skill_version = "",
+                                     .skill_digest = "",
+                                     .accepted_ns = 5};
+    struct record begun = other(ID_A), ended = other_ended(ID_B, "success");
+    struct registry_execution row;
+
+    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
+    own.id = ID_B;
+    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
+    assert_int_equal(make(registry, &begun, 1), 0);
+    assert_true(is_with(registry, "n", DIGITS, ID_A));
+    assert_int_equal(make(registry, &ended, 1), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_B, &row, NULL), 0);
+    assert_string_equal(row.status, "success");
+    registry_execution_finish(&row);
     registry_close(registry);
 }
 
@@ -448,6 +469,7 @@ int main(void)
         IN_DIR(what_waits_is_passed_on),
         IN_DIR(one_that_begins_is_left_to_nobody),
         IN_DIR(who_ends_it_says_when_it_began),
+        IN_DIR(what_others_took_is_theirs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

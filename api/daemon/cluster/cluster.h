@@ -230,12 +230,24 @@ int cluster_record_replace(struct cluster *cluster, const struct record *record,
 int cluster_record_begin(struct cluster *cluster, const struct record *record,
                          struct record_copy *ret_theirs, struct err *err);
 /*
+ * Says that one of this process waits, with its request (as of struct record): others may take
+ * it over from now on. 0; -ENOENT where it is not this process's any more; -EAGAIN, and others
+ * may all the same.
+ */
+int cluster_record_offer(struct cluster *cluster, const struct record *record, struct err *err);
+/*
  * Makes one this process's own that waits at another, which is gone or gives it away. 0 with
- * the record, and its request; -ENOENT: it is that process's no more; -EOWNERDEAD with the
- * record: nobody can run it; -EAGAIN: it may be this process's all the same.
+ * the record as it was, and its request; -EEXIST with the record where it has ended, or yet
+ * another process has it; -ENODATA: the servers have none; -EOWNERDEAD with the record: nobody
+ * can run it; -EAGAIN: it may be this process's all the same.
  */
 int cluster_record_claim(struct cluster *cluster, const char *id, const char *node,
                          const char *instance, struct record_copy *ret, struct err *err);
+/* Whether one that has not ended is this process's. 0, -ENOENT or -EAGAIN. */
+int cluster_record_is_ours(struct cluster *cluster, const char *id, struct err *err);
+/* What this process took over waits where it was, as it was. 0, -ENOENT or -EAGAIN. */
+int cluster_record_put_back(struct cluster *cluster, const struct record *before,
+                            struct err *err);
 /* Up to which revision executions of others are rows here. */
 uint64_t cluster_records_known(struct cluster *cluster);
 /*

@@ -337,6 +337,11 @@ struct claim {
     const char *node, *instance;
 };
 
+/* What this process took over, as it was. */
+struct put_back {
+    const struct record *ours, *before;
+};
+
 /* A process of this node's name that is not this one is gone. */
 static bool is_left_by(const struct record *there, const struct claim *claim)
 {
@@ -350,19 +355,40 @@ static int next_claimed(const void *ctx, const struct record *there, struct reco
 {
     const struct claim *claim = ctx;
 
-    if (!there->id[0] || there->status[0])
-        return -ENOENT;
+    if (!there->id[0])
+        return -ENODATA;
+    if (there->status[0])
+        return -EEXIST;
     /* What was taken over for this node, and not confirmed: nobody has its request any more. */
     if (is_of_same(there, claim->ours))
         return -EOWNERDEAD;
     if (!is_left_by(there, claim))
-        return -ENOENT;
+        return -EEXIST;
     if (!there->waits || there->is_cancelled)
         return -EOWNERDEAD;
     begin_record(there, ret);
     memcpy(ret->node, claim->ours->node, sizeof(ret->node));
     memcpy(ret->instance, claim->ours->instance, sizeof(ret->instance));
     return 0;
+}
+
+/* Whether it is so still: servers may take two writes on one condition that come at once. */
+static int next_still(const void *ctx, const struct record *there, struct record *ret)
+{
+    (void)ret;
+    return there->id[0] && !there->status[0] && is_of_same(there, ctx) ? -EALREADY : -ENOENT;
+}
+
+int cluster_record_is_ours(struct cluster *c, const char *id, struct err *err)
+{
+    struct record_copy there = {0};
+    struct record ours = {0};
+    int r;
+
+    cluster_sign_record(c, &ours);
+    r = update(c, id, next_still, &ours, &there, err);
+    record_copy_finish(&there);
+    return r == -EALREADY ? 0 : r;
 }
 
 int cluster_record_claim(struct cluster *c, const char *id, const char *node,
@@ -374,12 +400,57 @@ int cluster_record_claim(struct cluster *c, const char *id, const char *node,
 
     cluster_sign_record(c, &ours);
     r = update(c, id, next_claimed, &claim, ret, err);
-    if (r == 0) {
-        memcpy(ret->record.node, ours.node, sizeof(ours.node));
-        memcpy(ret->record.instance, ours.instance, sizeof(ours.instance));
-    } else if (r != -EOWNERDEAD) {
+    if (r != 0 && r != -EOWNERDEAD && r != -EEXIST)
         record_copy_finish(ret);
-    }
+    return r;
+}
+
+static int next_offered(const void *ctx, const struct record *there, struct record *ret)
+{
+    const struct record *record = ctx;
+
+    if (!there->id[0] || there->status[0] || !is_of_same(there, record) ||
+        there->accepted_ns != record->accepted_ns)
+        return -ENOENT;
+    *ret = *there;
+    ret->waits = true;
+    ret->request = record->request;
+    ret->request_bytes = record->request_bytes;
+    memcpy(ret->request_object, record->request_object, sizeof(ret->request_object));
+    return 0;
+}
+
+int cluster_record_offer(struct cluster *c, const struct record *record, struct err *err)
+{
+    struct record_copy there = {0};
+    int r = update(c, record->id, next_offered, record, &there, err);
+
+    record_copy_finish(&there);
+    return r;
+}
+
+/* As it was before this process took it over. */
+static int next_put_back(const void *ctx, const struct record *there, struct record *ret)
+{
+    const struct put_back *back = ctx;
+
+    if (!there->id[0] || there->status[0] || !is_of_same(there, back->ours))
+        return -ENOENT;
+    *ret = *back->before;
+    ret->is_cancelled = there->is_cancelled;
+    return 0;
+}
+
+int cluster_record_put_back(struct cluster *c, const struct record *before, struct err *err)
+{
+    struct record_copy there = {0};
+    struct record ours = {0};
+    const struct put_back back = {&ours, before};
+    int r;
+
+    cluster_sign_record(c, &ours);
+    r = update(c, before->id, next_put_back, &back, &there, err);
+    record_copy_finish(&there);
     return r;
 }
 

@@ -176,6 +176,10 @@ int record_entry_write(const struct record *record, struct buf *ret)
 {
     struct json_writer w = json_writer_init(RECORD_ENTRY_BYTES_MAX);
 
+    /* Nobody could run that. */
+    if (record->waits && !record->status[0] && !record->request_object[0] &&
+        record->request_bytes == 0)
+        return -EINVAL;
     json_write_open(&w, NULL, '{');
     json_write_number(&w, "schema", RECORD_ENTRY_SCHEMA);
     json_write_string(&w, "tenant", record->tenant);

@@ -18,7 +18,7 @@
  */
 int record_entry_parse(const char *key, const char *data, size_t len, struct record *ret,
                        enum node_refusal *ret_why);
-/* What is put there. 0, or -E2BIG or -ENOMEM. */
+/* What is put there. 0, or -E2BIG, -EINVAL or -ENOMEM. */
 int record_entry_write(const struct record *record, struct buf *ret);
 
 #endif

@@ -27,6 +27,8 @@ int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err 
     if (!ledger)
         return err_no_memory(err);
     ledger->env = *env;
+    ledger->waiting = (struct waiting_env){
+        .registry = env->registry, .store = env->store, .cluster = env->cluster};
     ledger_waits_init(&ledger->waits);
     ends_init(&ledger->ends);
     (void)pthread_mutex_init(&ledger->taking, NULL);
@@ -148,6 +150,8 @@ static int tell_begin(struct ledger *ledger, struct record *record, struct err *
     int r;
 
     cluster_sign_record(ledger->env.cluster, record);
+    /* Its request was with the record that was lost: nobody else can run it. */
+    record->waits = false;
     r = cluster_record_accept(ledger->env.cluster, record, err);
     return r == -EEXIST ? 0 : r;
 }
@@ -171,6 +175,9 @@ int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result)
     if (r < 0)
         return r == -ENOENT ? 0 : r;
     r = tell(ledger, &record, ret_result, &err);
+    /* Whoever has it now is to end it too. */
+    if (r == -EBUSY && strcmp(record.status, "cancelled") == 0)
+        (void)cluster_record_cancel(ledger->env.cluster, id, &err);
     if (r < 0 && r != -EEXIST && r != -EBUSY)
         log_warn("ledger", "execution=%s is=\"not told yet\" reason=\"%s\"", id, err.message);
     return r;
@@ -295,13 +302,26 @@ static bool wait_due(struct ledger *ledger)
     return !ledger->is_stopping;
 }
 
+/* One at a time: whoever asks meanwhile asks another node, or again. */
 int ledger_take_over(struct ledger *ledger, const char *id,
                      const struct registry_process *process, struct err *err)
 {
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&ledger->taking);
+    int r;
 
-    return ledger->waiting.resume ? waiting_take_over(&ledger->waiting, id, process, err)
-                                  : err_set(err, EAGAIN, "this node takes nothing over now");
+    if (pthread_mutex_trylock(&ledger->taking) != 0)
+        return err_set(err, EBUSY, "this node is about to take another one over");
+    r = ledger->waiting.resume ? waiting_take_over(&ledger->waiting, id, process, err)
+                               : err_set(err, EAGAIN, "this node takes nothing over now");
+    (void)pthread_mutex_unlock(&ledger->taking);
+    return r;
+}
+
+static void settle(struct ledger *ledger)
+{
+    if (pthread_mutex_trylock(&ledger->taking) != 0)
+        return;
+    waiting_settle(&ledger->waiting);
+    (void)pthread_mutex_unlock(&ledger->taking);
 }
 
 /* Nodes take turns, so that they seldom ask for the same one at once. */
@@ -323,6 +343,7 @@ static void *look_after(void *arg)
 
     while (wait_due(ledger)) {
         lost_see_to(ledger->env.registry, ledger->env.cluster, &taker, TICK_MAX);
+        settle(ledger);
         tell_rest(ledger);
     }
     return NULL;
@@ -332,11 +353,8 @@ void ledger_resume_by(struct ledger *ledger, waiting_resume_fn *resume, void *ct
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&ledger->taking);
 
-    ledger->waiting = (struct waiting_env){.registry = ledger->env.registry,
-                                           .store = ledger->env.store,
-                                           .cluster = ledger->env.cluster,
-                                           .resume = resume,
-                                           .resume_ctx = ctx};
+    ledger->waiting.resume = resume;
+    ledger->waiting.resume_ctx = ctx;
 }
 
 int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err)

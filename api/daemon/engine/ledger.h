@@ -42,21 +42,26 @@ int ledger_id_of_key(const char *tenant, const char *key, char ret[RECORD_ID_SIZ
 
 /*
  * As registry_execution_accept, and the cluster has it too. Also -EAGAIN where that cannot be
- * now. -EEXIST: what another node began under its key is a row here on return. With a request
- * (not NULL) others may run it until ledger_begin.
+ * now. -EEXIST: what another node began under its key is a row here on return. waits:
+ * ledger_offer follows.
  */
 int ledger_accept(struct ledger *ledger, const char *tenant,
-                  const struct registry_execution *execution,
-                  const struct waiting_request *request, struct err *err);
+                  const struct registry_execution *execution, bool waits, struct err *err);
+/*
+ * Others may run what was accepted so, until ledger_begin, also where this fails: what they
+ * need is with its record. 0; -ENOENT: it is another's by now; -EAGAIN.
+ */
+int ledger_offer(struct ledger *ledger, const struct registry_execution *execution,
+                 const struct waiting_request *request, struct err *err);
 /* Its record is this process's already: makes a row of it. 0 or -errno. */
 int ledger_take(struct ledger *ledger, const char *tenant,
                 const struct registry_execution *execution, struct err *err);
 /*
- * One that was accepted with a request begins. 0; -EEXIST: it has ended, or another node has
+ * One that was offered begins. 0; -EEXIST: it has ended, or another node has
  * it, as its row says now; -EAGAIN.
  */
 int ledger_begin(struct ledger *ledger, const char *id, struct err *err);
-/* One that was accepted with a request is not begun here: others may. 0 or -errno. */
+/* One that was offered is not begun here: others may. 0 or -errno. */
 int ledger_leave(struct ledger *ledger, const char *id, struct err *err);
 /*
  * Tells the cluster how an execution ended, which its row says. Where that cannot be now it is

@@ -129,8 +129,7 @@ int ledger_take(struct ledger *ledger, const char *tenant,
 }
 
 int ledger_accept(struct ledger *ledger, const char *tenant,
-                  const struct registry_execution *execution,
-                  const struct waiting_request *request, struct err *err)
+                  const struct registry_execution *execution, bool waits, struct err *err)
 {
     struct record record = {.accepted_ns = execution->accepted_ns};
     uint64_t known;
@@ -143,8 +142,6 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
     copy(record.skill_digest, sizeof(record.skill_digest), execution->skill_digest);
     copy(record.idempotency_key, sizeof(record.idempotency_key), execution->idempotency_key);
     copy(record.request_digest, sizeof(record.request_digest), execution->request_digest);
-    if (request)
-        waiting_add(request, &record);
     cluster_sign_record(ledger->env.cluster, &record);
     known = cluster_records_known(ledger->env.cluster);
     r = cluster_record_accept(ledger->env.cluster, &record, err);
@@ -158,7 +155,7 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
         return accept_lost(ledger, tenant, execution, err);
     if (r < 0)
         return r;
-    r = registry_record_accept(ledger->env.registry, tenant, execution, request != NULL, err);
+    r = registry_record_accept(ledger->env.registry, tenant, execution, waits, err);
     if (r < 0) {
         struct err ignored = {0};
 
@@ -166,6 +163,17 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
                         &ignored);
     }
     return r;
+}
+
+int ledger_offer(struct ledger *ledger, const struct registry_execution *execution,
+                 const struct waiting_request *request, struct err *err)
+{
+    struct record record = {.accepted_ns = execution->accepted_ns};
+
+    copy(record.id, sizeof(record.id), execution->id);
+    waiting_add(request, &record);
+    cluster_sign_record(ledger->env.cluster, &record);
+    return cluster_record_offer(ledger->env.cluster, &record, err);
 }
 
 /* As the servers say of one that this process has no more. */

@@ -102,37 +102,133 @@ static int resume(const struct waiting_env *env, const struct record *record, st
 }
 
 /* Nobody runs it any more. */
-static int give_up(const struct waiting_env *env, const struct record *record,
-                   const char *process, const char *why, struct err *err)
+static int give_up(const struct waiting_env *env, const struct record *record, const char *why,
+                   struct err *err)
 {
     char reason[ERR_MESSAGE_MAX];
     int r;
 
-    (void)snprintf(reason, sizeof(reason),
-                   "the node %.64s was lost before this execution was known to run, and no "
-                   "other runs it: %.256s",
-                   process, why);
+    (void)snprintf(
+        reason, sizeof(reason),
+        "the node %.64s had this execution and was not known to run it, and no other "
+        "runs it: %.256s",
+        record->node, why);
     r = lost_tell(env->registry, env->cluster, record, reason, err);
     log_warn("ledger", "execution=%s lost=\"%s\"", record->id, reason);
     return r == -EAGAIN ? r : 0;
 }
 
-int waiting_take_over(const struct waiting_env *env, const char *id,
+/* The servers have no record of it: who had it may have, or this node alone. */
+static int give_up_row(const struct waiting_env *env, const char *id,
+                       const struct registry_process *process, struct err *err)
+{
+    struct record record;
+    int r = registry_record_other(env->registry, id, &record, err);
+
+    if (r < 0)
+        return r;
+    memcpy(record.node, process->node, sizeof(record.node));
+    memcpy(record.instance, process->instance, sizeof(record.instance));
+    return give_up(env, &record, "the servers lost its request", err);
+}
+
+/* As the servers say of it. */
+static int believe(const struct waiting_env *env, const struct record *theirs, struct err *err)
+{
+    int r = theirs->status[0] ? registry_record_adopt(env->registry, theirs, err)
+                              : registry_record_pass(env->registry, theirs, err);
+
+    return r < 0 ? r : -ENOENT;
+}
+
+/* It may be this process's: looked at later. */
+static int doubt(struct waiting_env *env, const char *id, int r)
+{
+    if (env->n_doubts < WAITING_DOUBTS)
+        (void)snprintf(env->doubts[env->n_doubts++], RECORD_ID_SIZE, "%s", id);
+    else
+        log_error("ledger", "execution=%s is=\"nobody's\" reason=\"too many are\"", id);
+    return r;
+}
+
+/* What is this process's now is run, or waits where it did. */
+static int run_claimed(struct waiting_env *env, const struct record *record, struct err *err)
+{
+    struct err why = {0};
+    int r = cluster_record_is_ours(env->cluster, record->id, err);
+
+    if (r < 0)
+        return r == -EAGAIN ? doubt(env, record->id, r) : r;
+    r = resume(env, record, &why);
+    if (r == 0) {
+        log_info("ledger", "execution=%s taken_over_of=%s", record->id, record->node);
+        return 0;
+    }
+    if (r != -EAGAIN) {
+        struct record ours = *record;
+
+        cluster_sign_record(env->cluster, &ours);
+        r = give_up(env, &ours, why.message, err);
+        return r < 0 ? doubt(env, record->id, r) : 0;
+    }
+    log_info("ledger", "execution=%s of=%s not_taken_over=\"%s\"", record->id, record->node,
+             why.message);
+    r = cluster_record_put_back(env->cluster, record, err);
+    return r == -EAGAIN ? doubt(env, record->id, r) : -EBUSY;
+}
+
+static bool is_here(const struct waiting_env *env, const char *id)
+{
+    _cleanup_free_ char *unused = NULL;
+    struct record record;
+
+    return registry_record_get(env->registry, id, &record, &unused, NULL) == 0;
+}
+
+int waiting_take_over(struct waiting_env *env, const char *id,
                       const struct registry_process *process, struct err *err)
 {
     struct record_copy copy = {0};
-    struct err why = {0};
-    int r =
-        cluster_record_claim(env->cluster, id, process->node, process->instance, &copy, err);
+    int r;
 
-    if (r == -EOWNERDEAD) {
-        r = give_up(env, &copy.record, process->node,
-                    "it may have begun, or was to be cancelled", err);
-    } else if (r == 0 && resume(env, &copy.record, &why) < 0) {
-        r = give_up(env, &copy.record, process->node, why.message, err);
-    } else if (r == 0) {
-        log_info("ledger", "execution=%s taken_over_of=%s", id, process->node);
-    }
+    /* Who asks again did not hear that it was taken. */
+    if (is_here(env, id))
+        return 0;
+    r = cluster_record_claim(env->cluster, id, process->node, process->instance, &copy, err);
+    if (r == 0)
+        r = run_claimed(env, &copy.record, err);
+    else if (r == -EOWNERDEAD)
+        r = give_up(env, &copy.record, "it may have begun, or was to be cancelled", err);
+    else if (r == -EEXIST)
+        r = believe(env, &copy.record, err);
+    else if (r == -ENODATA)
+        r = give_up_row(env, id, process, err);
+    else if (r == -EAGAIN)
+        (void)doubt(env, id, r);
     record_copy_finish(&copy);
     return r;
+}
+
+/* True where there is nothing more to say of it. */
+static bool settle_one(const struct waiting_env *env, const char *id)
+{
+    struct record_copy copy = {0};
+    struct err err = {0};
+    int r = is_here(env, id) ? 0 : cluster_record_claim(env->cluster, id, "", "", &copy, &err);
+
+    if (r == -EOWNERDEAD)
+        r = give_up(env, &copy.record, "it was not confirmed that this node has it", &err);
+    record_copy_finish(&copy);
+    return r != -EAGAIN;
+}
+
+void waiting_settle(struct waiting_env *env)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < env->n_doubts; i++) {
+        if (!settle_one(env, env->doubts[i]))
+            memmove(env->doubts[n++], env->doubts[i], RECORD_ID_SIZE);
+    }
+    env->n_doubts = n;
 }

@@ -25,25 +25,33 @@ void waiting_add(const struct waiting_request *request, struct record *record);
 
 /*
  * Runs one that another process had, by its record and the JSON of its request; its row and its
- * end are the callee's where it returns 0. Else -errno with why not.
+ * end are the callee's where it returns 0. Else -errno with why not, -EAGAIN where it may go
+ * later or elsewhere.
  */
 typedef int waiting_resume_fn(void *ctx, const struct record *record, const char *request,
                               size_t len, struct err *err);
 
-/* Borrowed. */
+#define WAITING_DOUBTS 64u
+
+/* Pointers are borrowed. */
 struct waiting_env {
     struct registry *registry;
     struct store *store;
     struct cluster *cluster;
     waiting_resume_fn *resume;
     void *resume_ctx;
+    /* Those that may be this process's, for an answer of the servers' was lost. */
+    char doubts[WAITING_DOUBTS][RECORD_ID_SIZE];
+    size_t n_doubts;
 };
 /*
- * Takes one over that waits at a process and runs it, or ends it as failed where that cannot
- * be. 0: it is seen to; -ENOENT: it is that process's no more; -EAGAIN: the cluster cannot be
- * asked.
+ * Takes one over that waits at a process and runs it, or ends it as failed where nobody can. 0:
+ * it is seen to, or is here already; -ENOENT: it is that process's no more, as its row says
+ * now; -EBUSY: it waits there as before; -EAGAIN: the cluster cannot be asked.
  */
-int waiting_take_over(const struct waiting_env *env, const char *id,
+int waiting_take_over(struct waiting_env *env, const char *id,
                       const struct registry_process *process, struct err *err);
+/* Ends those that are this process's and that it does not have. */
+void waiting_settle(struct waiting_env *env);
 
 #endif

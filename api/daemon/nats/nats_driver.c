@@ -17,19 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAKE_MS   2500
-#define SECOND_NS 1000000000ll
-/* So often a server says that a watch is alive; without two of them it is begun anew. */
-#define HEARTBEAT_NS SECOND_NS
-/*
- * Entries that came and were not taken yet: what comes past these libnats throws away. More
- * than a bucket of changes can hold, and than the 32 MiB that a server has under way at once.
- */
-#define PENDING_MAX       (1024 * 1024)
-#define PENDING_BYTES_MAX (64 * 1024 * 1024)
-#define MARK_HEADER       "KV-Operation"
-#define MARK_REMOVED      "DEL"
-#define SPARE_MESSAGE     "the server gave no reason"
+#define MAKE_MS       2500
+#define SECOND_NS     1000000000ll
+#define MARK_HEADER   "KV-Operation"
+#define MARK_REMOVED  "DEL"
+#define SPARE_MESSAGE "the server gave no reason"
 
 /*
  * Whether a server said that something was not permitted, since a request of a link began.
@@ -171,7 +163,7 @@ static natsStatus set_options(natsOptions *options, const struct cluster_access 
     if (s == NATS_OK)
         s = natsOptions_SetMaxPingsOut(options, 2);
     if (s == NATS_OK)
-        s = natsOptions_SetMaxPendingMsgs(options, PENDING_MAX);
+        s = natsOptions_SetMaxPendingMsgs(options, NATS_PENDING_MAX);
     if (s == NATS_OK)
         s = natsOptions_SetWriteDeadline(options, NATS_REQUEST_MS);
     if (s == NATS_OK)
@@ -269,14 +261,14 @@ static enum cluster_fault link_open(const struct cluster_access *access, const c
 
 static const struct nats_layout layout_keys = {"KV_", "$KV"};
 
-static void name_stream(const struct nats_layout *layout, const char *bucket,
-                        char name[NATS_SUBJECT_SIZE])
+void nats_name_stream(const struct nats_layout *layout, const char *bucket,
+                      char name[NATS_SUBJECT_SIZE])
 {
     (void)snprintf(name, NATS_SUBJECT_SIZE, "%s%s", layout->stream, bucket);
 }
 
-static void name_subject(const struct nats_layout *layout, const char *bucket, const char *key,
-                         char subject[NATS_SUBJECT_SIZE])
+void nats_name_subject(const struct nats_layout *layout, const char *bucket, const char *key,
+                       char subject[NATS_SUBJECT_SIZE])
 {
     (void)snprintf(subject, NATS_SUBJECT_SIZE, "%s.%s.%s", layout->subject, bucket, key);
 }
@@ -289,7 +281,7 @@ enum cluster_fault nats_look(struct cluster_link *link, const struct nats_layout
     jsErrCode code = 0;
     natsStatus s;
 
-    name_stream(layout, name, stream);
+    nats_name_stream(layout, name, stream);
     nats_begin_request(link);
     s = js_GetStreamInfo(&info, link->stream, stream, NULL, &code);
     /* libnats says only this much where a stream is not there. */
@@ -329,7 +321,7 @@ enum cluster_fault nats_make(struct cluster_link *link, const struct nats_layout
     jsErrCode code = 0;
     natsStatus s;
 
-    name_stream(layout, bucket->name, stream);
+    nats_name_stream(layout, bucket->name, stream);
     (void)jsOptions_Init(&options);
     options.Wait = MAKE_MS;
     nats_begin_request(link);
@@ -351,7 +343,7 @@ static enum cluster_fault bucket_make(struct cluster_link *link,
     const char *subjects[] = {subject};
     jsStreamConfig config;
 
-    name_subject(&layout_keys, bucket->name, ">", subject);
+    nats_name_subject(&layout_keys, bucket->name, ">", subject);
     (void)jsStreamConfig_Init(&config);
     config.Subjects = subjects;
     config.SubjectsLen = 1;
@@ -374,7 +366,7 @@ static bool is_mark(natsMsg *message)
 }
 
 /* Takes the message over. */
-static void fill_entry(natsMsg *message, size_t prefix_len, struct cluster_entry *ret)
+void nats_fill_entry(natsMsg *message, size_t prefix_len, struct cluster_entry *ret)
 {
     const char *subject = natsMsg_GetSubject(message);
     size_t len = subject ? strlen(subject) : 0;
@@ -402,8 +394,8 @@ enum cluster_fault nats_get(struct cluster_link *link, const struct nats_layout 
     jsErrCode code = 0;
     natsStatus s;
 
-    name_stream(layout, bucket, stream);
-    name_subject(layout, bucket, key, subject);
+    nats_name_stream(layout, bucket, stream);
+    nats_name_subject(layout, bucket, key, subject);
     nats_begin_request(link);
     s = js_GetLastMsg(&message, link->stream, stream, subject, NULL, &code);
     if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr) {
@@ -412,7 +404,7 @@ enum cluster_fault nats_get(struct cluster_link *link, const struct nats_layout 
     }
     if (s != NATS_OK)
         return nats_failed(link, s, code, "cannot read the entry", err);
-    fill_entry(message, strlen(subject) - strlen(key), ret);
+    nats_fill_entry(message, strlen(subject) - strlen(key), ret);
     ret->revision = natsMsg_GetSequence(message);
     ret->stored_ns = (uint64_t)natsMsg_GetTime(message);
     return CLUSTER_OK;
@@ -432,8 +424,8 @@ static enum cluster_fault get_at(struct cluster_link *link, const char *bucket,
     jsErrCode code = 0;
     natsStatus s;
 
-    name_stream(&layout_keys, bucket, stream);
-    name_subject(&layout_keys, bucket, "", subject);
+    nats_name_stream(&layout_keys, bucket, stream);
+    nats_name_subject(&layout_keys, bucket, "", subject);
     nats_begin_request(link);
     s = js_GetMsg(&message, link->stream, stream, revision, NULL, &code);
     if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr) {
@@ -443,7 +435,7 @@ static enum cluster_fault get_at(struct cluster_link *link, const char *bucket,
     }
     if (s != NATS_OK)
         return nats_failed(link, s, code, "cannot read the entry", err);
-    fill_entry(message, strlen(subject), ret);
+    nats_fill_entry(message, strlen(subject), ret);
     ret->revision = revision;
     ret->stored_ns = (uint64_t)natsMsg_GetTime(message);
     return CLUSTER_OK;
@@ -460,7 +452,7 @@ enum cluster_fault nats_publish(struct cluster_link *link, const struct nats_lay
     jsErrCode code = 0;
     natsStatus s;
 
-    name_subject(layout, bucket, key, subject);
+    nats_name_subject(layout, bucket, key, subject);
     nats_begin_request(link);
     options->MaxWait = NATS_REQUEST_MS;
     s = natsMsg_Create(&message, subject, NULL, data, (int)len);
@@ -515,79 +507,12 @@ static enum cluster_fault put_next(struct cluster_link *link, const char *bucket
     return put_on(link, bucket, key, data, len, &options, ret_revision, err);
 }
 
-enum cluster_fault nats_watch(struct cluster_link *link, const struct nats_layout *layout,
-                              const char *bucket, const char *key, jsDeliverPolicy policy,
-                              uint64_t after, struct err *err)
-{
-    char stream[NATS_SUBJECT_SIZE], subject[NATS_SUBJECT_SIZE];
-    jsSubOptions options;
-    jsErrCode code = 0;
-    natsStatus s;
-
-    name_stream(layout, bucket, stream);
-    name_subject(layout, bucket, key, subject);
-    (void)jsSubOptions_Init(&options);
-    options.Stream = stream;
-    nats_begin_request(link);
-    options.Ordered = true;
-    options.Config.Heartbeat = HEARTBEAT_NS;
-    options.Config.DeliverPolicy = policy;
-    if (policy == js_DeliverByStartSequence)
-        options.Config.OptStartSeq = after + 1;
-    s = js_SubscribeSync(&link->watched, link->stream, subject, NULL, &options, &code);
-    if (s == NATS_OK)
-        s = natsSubscription_SetPendingLimits(link->watched, PENDING_MAX, PENDING_BYTES_MAX);
-    link->prefix_len = strlen(layout->subject) + strlen(bucket) + 2;
-    return s == NATS_OK ? CLUSTER_OK
-                        : nats_failed(link, s, code, "cannot watch the bucket", err);
-}
-
 static enum cluster_fault watch(struct cluster_link *link, const char *bucket, uint64_t after,
                                 struct err *err)
 {
     return nats_watch(link, &layout_keys, bucket, ">",
                       after > 0 ? js_DeliverByStartSequence : js_DeliverLastPerSubject, after,
                       err);
-}
-
-/* Whether something was thrown away before what was taken last. libnats says nothing of it
-   where it had room again by the time that it was asked. */
-static bool has_lost(const struct cluster_link *link)
-{
-    int64_t dropped = 0;
-
-    return natsSubscription_GetDropped(link->watched, &dropped) != NATS_OK || dropped > 0;
-}
-
-static enum cluster_fault next(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
-                               struct cluster_entry *ret, struct err *err)
-{
-    natsMsg *message = NULL;
-    jsMsgMetaData *place = NULL;
-    natsStatus s = natsSubscription_NextMsg(&message, link->watched, wait_ms);
-
-    if (has_lost(link)) {
-        natsMsg_Destroy(message);
-        (void)err_set(err, EIO, "entries were lost, for they came faster than they were taken");
-        return CLUSTER_UNREACHABLE;
-    }
-    if (s == NATS_TIMEOUT || s == NATS_MISSED_HEARTBEAT) {
-        *ret_some = false;
-        return CLUSTER_OK;
-    }
-    if (s == NATS_OK)
-        s = natsMsg_GetMetaData(&place, message);
-    if (s != NATS_OK) {
-        natsMsg_Destroy(message);
-        return nats_failed(link, s, 0, "cannot watch the bucket", err);
-    }
-    fill_entry(message, link->prefix_len, ret);
-    ret->revision = place->Sequence.Stream;
-    ret->stored_ns = (uint64_t)place->Timestamp;
-    ret->pending = place->NumPending;
-    jsMsgMetaData_Destroy(place);
-    *ret_some = true;
-    return CLUSTER_OK;
 }
 
 static const struct cluster_driver driver = {
@@ -601,7 +526,7 @@ static const struct cluster_driver driver = {
     .put = put,
     .put_next = put_next,
     .watch = watch,
-    .next = next,
+    .next = nats_next,
     .release = release,
     .objects_look = nats_objects_look,
     .objects_make = nats_objects_make,

@@ -38,6 +38,21 @@ struct nats_layout {
     const char *subject;
 };
 
+/*
+ * Entries that came and were not taken yet: what comes past these libnats throws away. More
+ * than a bucket of changes can hold, and than the 32 MiB that a server has under way at once.
+ */
+#define NATS_PENDING_MAX       (1024 * 1024)
+#define NATS_PENDING_BYTES_MAX (64 * 1024 * 1024)
+
+/* What a layout calls the stream of a bucket, and the subject of a key. */
+void nats_name_stream(const struct nats_layout *layout, const char *bucket,
+                      char name[NATS_SUBJECT_SIZE]);
+void nats_name_subject(const struct nats_layout *layout, const char *bucket, const char *key,
+                       char subject[NATS_SUBJECT_SIZE]);
+/* Takes a message over as an entry, whose key is behind a prefix of its subject. */
+void nats_fill_entry(natsMsg *message, size_t prefix_len, struct cluster_entry *ret);
+
 /* What layouts have in common, as of the functions of struct cluster_driver. */
 enum cluster_fault nats_look(struct cluster_link *link, const struct nats_layout *layout,
                              const char *name, struct cluster_bucket *ret, struct err *err);
@@ -57,6 +72,9 @@ enum cluster_fault nats_publish(struct cluster_link *link, const struct nats_lay
 enum cluster_fault nats_watch(struct cluster_link *link, const struct nats_layout *layout,
                               const char *bucket, const char *key, jsDeliverPolicy policy,
                               uint64_t after, struct err *err);
+
+enum cluster_fault nats_next(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
+                             struct cluster_entry *ret, struct err *err);
 
 /* The functions of struct cluster_driver for objects. */
 enum cluster_fault nats_objects_look(struct cluster_link *link, const char *name,

@@ -38,6 +38,7 @@ enum statement {
     DROP_OLD,
     PASS,
     KEEP,
+    YIELD,
     LEAVE,
     N_STATEMENTS
 };
@@ -124,6 +125,10 @@ static const char *const text[N_STATEMENTS] = {
     [PASS] = "UPDATE records SET node = ?2, instance = ?3, waits = ?4"
              " WHERE id = ?1 AND (node <> '' OR ?5)"
              " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND finished_ns IS NULL)",
+    /* Ours waits, and another process says that it has it. */
+    [YIELD] = "UPDATE records SET node = ?2, instance = ?3, waits = 0"
+              " WHERE id = ?1 AND node = '' AND waits"
+              " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND finished_ns IS NULL)",
     [KEEP] = "UPDATE records SET waits = 0 WHERE id = ?1",
     [LEAVE] = "UPDATE records SET node = ?1, instance = ?2, is_told = 1"
               " WHERE node = '' AND waits AND id IN"
@@ -462,6 +467,12 @@ static int make(struct registry *registry, const struct record *record, struct e
 {
     int r = begin(registry, record, err);
 
+    if (r < 0)
+        return r;
+    r = registry_step(registry, REGISTRY_RECORDS, YIELD,
+                      REGISTRY_VALUES(registry_text(record->id), registry_text(record->node),
+                                      registry_text(record->instance)),
+                      "store an execution", err);
     if (r < 0 || !record->status[0])
         return r;
     r = end_other(registry, record, err);

@@ -106,6 +106,7 @@ struct call {
     struct forward_place *place;
     struct execution_given given;
     bool is_accepted;
+    bool may_go_later;         /* where it is not */
     char why[ERR_MESSAGE_MAX]; /* where it is not */
 };
 
@@ -121,6 +122,7 @@ static void begin(void *ctx, struct http_request *request, struct http_reply *re
     struct call *call = ctx;
 
     call->is_accepted = execution_take(call->place->daemon, request, &call->given, reply);
+    call->may_go_later = reply->status == 429 || reply->status >= 500;
     (void)snprintf(call->why, sizeof(call->why), "%.*s", (int)reply->body.len,
                    reply->body.data ? (const char *)reply->body.data : "");
 }
@@ -190,5 +192,7 @@ int forward_resume(void *place, const struct record *record, const char *request
         return err_set(err, ENOENT, "its tenant is disabled, or gone");
     if (!http_call(call.place->http, record->tenant, request, len, begin, &call))
         return err_no_memory(err);
-    return call.is_accepted ? 0 : err_set(err, EIO, "%s", call.why);
+    if (call.is_accepted)
+        return 0;
+    return err_set(err, call.may_go_later ? EAGAIN : EIO, "%s", call.why);
 }

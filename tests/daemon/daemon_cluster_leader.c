@@ -91,21 +91,26 @@ static void wait_record(const struct world *w, const char *id)
     free(record);
 }
 
-/* As if what a server that led wrote had never come. */
-static void miss(const struct harness *h, const char *id)
+/* Takes the statement over. */
+static void change_rows(const struct harness *h, char *sql)
 {
     sqlite3 *db = NULL;
-    char path[256], *sql = sqlite3_mprintf("PRAGMA foreign_keys = ON;"
-                                           "DELETE FROM executions WHERE id = %Q",
-                                           id);
+    char path[256];
 
     snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     sqlite3_busy_timeout(db, 10000);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_changes(db), 1);
     sqlite3_free(sql);
     sqlite3_close(db);
+}
+
+/* As if what a server that led wrote had never come. */
+static void miss(const struct harness *h, const char *id)
+{
+    change_rows(h, sqlite3_mprintf("DELETE FROM executions WHERE id = %Q", id));
 }
 
 static void what_another_leader_has_not_is_told_and_read_again(void **state)
@@ -139,6 +144,31 @@ static void what_another_leader_has_not_is_told_and_read_again(void **state)
     end(&w);
 }
 
+/* As if a server had never given the end of one to who watches there. */
+static void forget_end(const struct harness *h, const char *id)
+{
+    change_rows(h,
+                sqlite3_mprintf("UPDATE executions SET status = 'accepted', result = NULL,"
+                                " finished_ns = NULL, accepted_ns = accepted_ns - 60000000000"
+                                " WHERE id = %Q",
+                                id));
+}
+
+/* What ends is known everywhere, whatever a watch brings. */
+static void an_end_that_did_not_come_is_asked_for(void **state)
+{
+    struct world w = {0};
+    char id[38], path[64];
+
+    (void)state;
+    begin(&w);
+    run(&w, "{" FAKE("exit") "}", 200, "\"status\":\"success\"", id);
+    forget_end(&w.b, id);
+    snprintf(path, sizeof(path), EXECUTIONS "/%s", id);
+    nodes_wait(&w.b, path, 200, "\"status\":\"success\"");
+    end(&w);
+}
+
 /* What somebody removed by hand, or a server does not send, keeps nobody from following. */
 static void a_gap_keeps_nobody_waiting(void **state)
 {
@@ -164,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gap_keeps_nobody_waiting),
+        cmocka_unit_test(an_end_that_did_not_come_is_asked_for),
         cmocka_unit_test(what_another_leader_has_not_is_told_and_read_again),
     };
 

@@ -243,6 +243,9 @@ int cluster_record_offer(struct cluster *cluster, const struct record *record, s
  */
 int cluster_record_claim(struct cluster *cluster, const char *id, const char *node,
                          const char *instance, struct record_copy *ret, struct err *err);
+/* What the servers have of one. 0, -ENOENT or -EAGAIN. */
+int cluster_record_read(struct cluster *cluster, const char *id, struct record_copy *ret,
+                        struct err *err);
 /* Whether one that has not ended is this process's. 0, -ENOENT or -EAGAIN. */
 int cluster_record_is_ours(struct cluster *cluster, const char *id, struct err *err);
 /* What this process took over waits where it was, as it was. 0, -ENOENT or -EAGAIN. */

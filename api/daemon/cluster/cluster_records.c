@@ -405,6 +405,24 @@ int cluster_record_claim(struct cluster *c, const char *id, const char *node,
     return r;
 }
 
+static int next_none(const void *ctx, const struct record *there, struct record *ret)
+{
+    (void)ctx;
+    (void)ret;
+    return there->id[0] ? -EALREADY : -ENOENT;
+}
+
+int cluster_record_read(struct cluster *c, const char *id, struct record_copy *ret,
+                        struct err *err)
+{
+    int r = update(c, id, next_none, NULL, ret, err);
+
+    if (r == -EALREADY)
+        return 0;
+    record_copy_finish(ret);
+    return r;
+}
+
 static int next_offered(const void *ctx, const struct record *there, struct record *ret)
 {
     const struct record *record = ctx;

@@ -7,6 +7,7 @@
 #include "api/daemon/registry/registry_records.h"
 #include "api/skill/sha256.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/cond.h"
 #include "base/fd.h"
 #include "base/lock.h"
@@ -18,7 +19,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define TICK_MAX 64u /* executions that one tick tells, and that it ends for others */
+#define CHECK_MAX    16u /* executions of others that one tick asks for, once they are so old */
+#define CHECK_AGE_NS (60 * NS_PER_SECOND)
+#define TICK_MAX     64u /* executions that one tick tells, and that it ends for others */
 
 int ledger_create(const struct ledger_env *env, struct ledger **ret, struct err *err)
 {
@@ -335,6 +338,44 @@ static int take_lost(void *ctx, const char *id, const struct registry_process *p
     return ledger_take_over(ledger, id, process, err);
 }
 
+/* The next of what others have, in turn. False where there is none. */
+static bool next_other(struct ledger *ledger)
+{
+    struct registry *registry = ledger->env.registry;
+    struct err ignored = {0};
+
+    while (registry_record_unfinished(registry, &ledger->checked_process, ledger->checked,
+                                      ledger->checked, &ignored) < 0) {
+        ledger->checked[0] = '\0';
+        if (registry_record_process(registry, &ledger->checked_process,
+                                    &ledger->checked_process, &ignored) < 0) {
+            ledger->checked_process = (struct registry_process){0};
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * A server that lags or lost something may give a watch less than the others have. So what has
+ * not ended here for long is asked for, some of it each time.
+ */
+static void check_others(struct ledger *ledger)
+{
+    struct err ignored = {0};
+
+    for (unsigned n = 0; n < CHECK_MAX && next_other(ledger); n++) {
+        struct record row;
+
+        if (registry_record_other(ledger->env.registry, ledger->checked, &row, &ignored) < 0 ||
+            row.accepted_ns + CHECK_AGE_NS > clock_realtime_ns())
+            continue;
+        if (waiting_check(&ledger->waiting, ledger->checked, &ledger->checked_process,
+                          &ignored) == -EAGAIN)
+            return;
+    }
+}
+
 /* What may take long keeps nobody from following. */
 static void *look_after(void *arg)
 {
@@ -344,6 +385,7 @@ static void *look_after(void *arg)
     while (wait_due(ledger)) {
         lost_see_to(ledger->env.registry, ledger->env.cluster, &taker, TICK_MAX);
         settle(ledger);
+        check_others(ledger);
         tell_rest(ledger);
     }
     return NULL;

@@ -6,6 +6,7 @@
 #include "api/daemon/engine/ends.h"
 #include "api/daemon/engine/ledger.h"
 #include "api/daemon/engine/ledger_waits.h"
+#include "api/daemon/registry/registry_records.h"
 
 #include <pthread.h>
 
@@ -21,6 +22,9 @@ struct ledger {
     pthread_mutex_t lock;   /* of the two that follow */
     pthread_cond_t due;
     bool is_due, is_stopping;
+    /* The thread's: up to which it looked at what others have. */
+    struct registry_process checked_process;
+    char checked[RECORD_ID_SIZE];
     char told[RECORD_ID_SIZE]; /* the thread's: up to which it told again */
 };
 

@@ -132,11 +132,18 @@ static int give_up_row(const struct waiting_env *env, const char *id,
     return give_up(env, &record, "the servers lost its request", err);
 }
 
-/* As the servers say of it. */
+/* As the servers say of it. What is about to be this process's own is not passed on. */
 static int believe(const struct waiting_env *env, const struct record *theirs, struct err *err)
 {
-    int r = theirs->status[0] ? registry_record_adopt(env->registry, theirs, err)
-                              : registry_record_pass(env->registry, theirs, err);
+    struct record ours = {0};
+    int r;
+
+    cluster_sign_record(env->cluster, &ours);
+    if (!theirs->status[0] && strcmp(theirs->node, ours.node) == 0 &&
+        strcmp(theirs->instance, ours.instance) == 0)
+        return 0;
+    r = theirs->status[0] ? registry_record_adopt(env->registry, theirs, err)
+                          : registry_record_pass(env->registry, theirs, err);
 
     return r < 0 ? r : -ENOENT;
 }
@@ -205,6 +212,21 @@ int waiting_take_over(struct waiting_env *env, const char *id,
         r = give_up_row(env, id, process, err);
     else if (r == -EAGAIN)
         (void)doubt(env, id, r);
+    record_copy_finish(&copy);
+    return r;
+}
+
+int waiting_check(const struct waiting_env *env, const char *id,
+                  const struct registry_process *process, struct err *err)
+{
+    struct record_copy copy = {0};
+    int r = cluster_record_read(env->cluster, id, &copy, err);
+    bool is_so = r == 0 && !copy.record.status[0] &&
+                 strcmp(copy.record.node, process->node) == 0 &&
+                 strcmp(copy.record.instance, process->instance) == 0;
+
+    if (r == 0 && !is_so && believe(env, &copy.record, err) == -ENOENT)
+        log_warn("ledger", "execution=%s was=missed", id);
     record_copy_finish(&copy);
     return r;
 }

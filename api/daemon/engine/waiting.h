@@ -51,6 +51,13 @@ struct waiting_env {
  */
 int waiting_take_over(struct waiting_env *env, const char *id,
                       const struct registry_process *process, struct err *err);
+/*
+ * Looks at what the servers have of one that a process has, as its row says: where that has
+ * ended, or another one has it, the row says so too. 0, -ENOENT where they have nothing of it,
+ * -EAGAIN.
+ */
+int waiting_check(const struct waiting_env *env, const char *id,
+                  const struct registry_process *process, struct err *err);
 /* Ends those that are this process's and that it does not have. */
 void waiting_settle(struct waiting_env *env);
 

@@ -125,7 +125,10 @@ static bool has_bytes(const char *data_dir, uint64_t bytes)
 {
     struct statvfs fs;
 
-    return statvfs(data_dir, &fs) < 0 || (uint64_t)fs.f_bavail * fs.f_frsize >= bytes;
+    if (statvfs(data_dir, &fs) < 0)
+        return true;
+    /* What is kept back is kept for root. */
+    return (uint64_t)(geteuid() == 0 ? fs.f_bfree : fs.f_bavail) * fs.f_frsize >= bytes;
 }
 
 bool files_has_room(const char *data_dir)
@@ -177,9 +180,10 @@ int files_write_status(const char *data_dir, const struct host_status *status)
     }
     n = snprintf(text, sizeof(text),
                  "state=%d\nqemu_pid=%d\nrestarts=%u\nboot_ms=%llu\n"
-                 "memory_mib=%u\nlast_reason=%s\n",
+                 "memory_mib=%u\nis_full=%d\nlast_reason=%s\n",
                  (int)status->state, (int)status->qemu_pid, status->restarts,
-                 (unsigned long long)status->boot_ms, status->memory_mib, reason);
+                 (unsigned long long)status->boot_ms, status->memory_mib, status->is_full,
+                 reason);
     r = fd_write_full(fd, text, (size_t)n);
     if (r < 0)
         return r;

@@ -53,8 +53,8 @@ int files_make_disk(const char *data_dir, uint64_t size_bytes, struct err *err);
 int files_check_space(const char *data_dir, uint64_t used, uint64_t available, struct err *err);
 
 /*
- * Whether there is room for what a machine that found none goes on with, and whether there is
- * next to none. True and false where it cannot be told.
+ * Whether this user has room for what a machine that found none goes on with, and whether there
+ * is next to none. True and false where it cannot be told.
  */
 bool files_has_room(const char *data_dir);
 bool files_is_full(const char *data_dir);

@@ -85,7 +85,7 @@ struct host_status {
     uint32_t restarts;
     uint64_t boot_ms;    /* start of QEMU to the first answer; 0 while booting */
     uint32_t memory_mib; /* as given to QEMU */
-    bool is_full;        /* no room is left where its disk lies, so that it stands still */
+    bool is_full;        /* it stands still, or will, as its disk has no room to grow */
     char last_reason[HOST_REASON_MAX]; /* why it was restarted last; "" when never */
     char log_path[4096];               /* console and supervisor lines */
 };

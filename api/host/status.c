@@ -38,6 +38,8 @@ static void status_take(struct host_status *status, const char *key, const char 
         status->boot_ms = number;
     else if (strcmp(key, "memory_mib") == 0)
         status->memory_mib = (uint32_t)number;
+    else if (strcmp(key, "is_full") == 0)
+        status->is_full = status->is_full || number != 0;
     else if (strcmp(key, "last_reason") == 0)
         strncpy(status->last_reason, value, sizeof(status->last_reason) - 1);
 }
@@ -58,6 +60,7 @@ int host_status_read(const char *data_dir, struct host_status *ret_status, struc
     if (holder > 0) {
         status.state = HOST_BOOTING;
         status.supervisor_pid = holder;
+        /* Where nothing at all is left, that it stands still could not be written either. */
         status.is_full = files_is_full(data_dir);
         fd = files_open(data_dir, "status", O_RDONLY, path, NULL);
         n = fd < 0 ? fd : fd_read_full(fd, text, sizeof(text) - 1);

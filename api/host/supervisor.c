@@ -10,6 +10,7 @@
 #include "api/host/dial.h"
 #include "api/host/files.h"
 #include "api/host/qemu.h"
+#include "api/host/standstill.h"
 #include "api/host/watch.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -64,12 +65,11 @@ struct supervisor {
     uint32_t failures; /* since the last ready: doubles the pause before the next start */
     char tail[SUPERVISOR_TAIL_MAX + 1];
     size_t tail_len;
-    size_t logged; /* since the log was opened */
     struct watch watch;
     struct dial command; /* power off */
     uint64_t stop_deadline_ns;
-    bool stop_told;      /* the host has accepted to power off */
-    uint64_t no_room_ns; /* since when it stands still, as its disk found no room; 0: it runs */
+    bool stop_told; /* the host has accepted to power off */
+    struct standstill standstill;
     uint64_t loop_ns;
     uint64_t progress_s;
     struct host_status status;
@@ -100,13 +100,20 @@ static int supervisor_open_log(struct supervisor *s)
 
     if (fd < 0)
         return fd;
-    s->logged = 0;
     if (dup2(fd, STDERR_FILENO) < 0) {
         close(fd);
         return -errno;
     }
     close(fd);
     return 0;
+}
+
+/* Its own lines count as the machine's do. */
+static bool supervisor_log_is_long(void)
+{
+    struct stat st;
+
+    return fstat(STDERR_FILENO, &st) == 0 && (uint64_t)st.st_size > SUPERVISOR_LOG_MAX;
 }
 
 /* Console and QEMU's words go to the log as they are; their end is kept for error messages. */
@@ -128,8 +135,7 @@ static void supervisor_drain_output(struct supervisor *s)
         memcpy(s->tail + s->tail_len, chunk + len - keep, keep);
         s->tail_len += keep;
         s->tail[s->tail_len] = '\0';
-        s->logged += len;
-        if (s->logged > SUPERVISOR_LOG_MAX)
+        if (supervisor_log_is_long())
             supervisor_open_log(s);
     }
     if (n == 0)
@@ -146,7 +152,7 @@ static int supervisor_boot(struct supervisor *s, uint64_t now_ns)
     if (r < 0)
         return r;
     s->port_owned = false;
-    s->no_room_ns = 0;
+    s->standstill = (struct standstill){0};
     s->boot_ns = now_ns;
     s->tail_len = 0;
     s->tail[0] = '\0';
@@ -181,6 +187,8 @@ static int supervisor_lost(struct supervisor *s, const char *reason, uint64_t no
     qemu_finish(&s->qemu);
     watch_finish(&s->watch);
     clients_drop_joined(&s->clients);
+    s->standstill = (struct standstill){0};
+    s->status.is_full = false;
     if (s->status.state == HOST_STOPPING)
         return 0;
     port_taken = strstr(s->tail, "Could not set up host forwarding rule") != NULL;
@@ -237,8 +245,21 @@ static void supervisor_ready(struct supervisor *s, uint64_t now_ns)
     fd_close(&s->ready_fd);
 }
 
+static bool supervisor_stands_still(const struct supervisor *s)
+{
+    return s->standstill.since_ns != 0;
+}
+
+static void supervisor_continue(struct supervisor *s, uint64_t now_ns)
+{
+    monitor_continue(&s->qemu.monitor);
+    standstill_asked(&s->standstill, now_ns);
+}
+
 static void supervisor_stop(struct supervisor *s, uint64_t now_ns)
 {
+    const bool goes_on = !supervisor_stands_still(s) || files_has_room(s->options->data_dir);
+
     if (s->status.state == HOST_STOPPING) {
         log_warn("host", "event=stop note=\"asked twice, not waiting any longer\"");
         s->stop_deadline_ns = now_ns;
@@ -246,8 +267,10 @@ static void supervisor_stop(struct supervisor *s, uint64_t now_ns)
     }
     log_info("host", "event=stop");
     s->status.state = HOST_STOPPING;
-    /* One that stands still does not power off by itself. */
-    s->stop_deadline_ns = now_ns + (s->no_room_ns != 0 ? 0 : SUPERVISOR_STOP_MS * NS_PER_MS);
+    /* One that stands still, and cannot go on, does not power off by itself. */
+    s->stop_deadline_ns = now_ns + (goes_on ? SUPERVISOR_STOP_MS * NS_PER_MS : 0);
+    if (goes_on && supervisor_stands_still(s))
+        supervisor_continue(s, now_ns);
     watch_finish(&s->watch);
     fd_close(&s->listen_fd);
     unlink(s->options->socket_path);
@@ -260,28 +283,38 @@ static void supervisor_stop(struct supervisor *s, uint64_t now_ns)
  */
 static int supervisor_heed_monitor(struct supervisor *s, uint64_t now_ns)
 {
+    const char *data_dir = s->options->data_dir;
     enum monitor_word word = monitor_run(&s->qemu.monitor);
 
-    if (word == MONITOR_NO_ROOM && s->no_room_ns == 0) {
-        s->no_room_ns = now_ns;
-        log_error("host", "event=stopped reason=\"the disk of %s is full\"",
-                  s->options->data_dir);
-    } else if (word == MONITOR_GOES_ON && s->no_room_ns != 0) {
-        watch_excuse(&s->watch, now_ns - s->no_room_ns);
-        s->no_room_ns = 0;
+    if (word == MONITOR_NO_ROOM && standstill_begin(&s->standstill, now_ns))
+        log_error("host", "event=stopped reason=\"the disk of %s is full\"", data_dir);
+    if (word == MONITOR_GOES_ON)
+        watch_excuse(&s->watch, standstill_end(&s->standstill, now_ns));
+    if (standstill_is_over(&s->standstill, now_ns))
         log_info("host", "event=goes_on");
+    if (s->status.is_full != supervisor_stands_still(s)) {
+        s->status.is_full = supervisor_stands_still(s);
+        supervisor_publish(s);
     }
-    if (s->no_room_ns == 0)
+    if (!supervisor_stands_still(s))
         return 0;
     if (s->ready_fd >= 0)
         return err_set(s->err, ENOSPC,
                        "the disk of %s became full as the software host started: make room, or "
                        "name another data directory by --data",
-                       s->options->data_dir);
+                       data_dir);
     clients_refuse(&s->clients, HOST_FULL_TEXT);
-    if (files_has_room(s->options->data_dir))
-        monitor_continue(&s->qemu.monitor);
+    if (standstill_may_ask(&s->standstill, now_ns) && files_has_room(data_dir))
+        supervisor_continue(s, now_ns);
     return 0;
+}
+
+/* True when one that stands still will not go on: the watchdog does not see that. */
+static bool supervisor_stuck(const struct supervisor *s, uint64_t now_ns)
+{
+    return supervisor_stands_still(s) &&
+           (s->qemu.monitor.fd < 0 ||
+            standstill_is_lost(&s->standstill, watch_patience_ms(&s->watch), now_ns));
 }
 
 static void supervisor_read_signal(struct supervisor *s, uint64_t now_ns)
@@ -341,7 +374,10 @@ static int supervisor_advance(struct supervisor *s, bool ended, bool reachable, 
         return now_ns >= s->start_again_ns ? supervisor_boot(s, now_ns) : 0;
     if (supervisor_heed_refusal(s) < 0)
         return -EHOSTDOWN;
-    if (!reachable || s->no_room_ns != 0)
+    if (supervisor_stuck(s, now_ns))
+        return supervisor_lost(s, "it stood still, and did not go on when there was room",
+                               now_ns);
+    if (!reachable || supervisor_stands_still(s))
         return 0;
     switch (watch_run(&s->watch, s->qemu.port, s->token, now_ns)) {
     case WATCH_ANSWERED:
@@ -381,7 +417,7 @@ static int supervisor_loop(struct supervisor *s)
         int r, timeout_ms = 200;
 
         if (s->status.state == HOST_READY && !clients_waiting(&s->clients) &&
-            s->no_room_ns == 0)
+            !supervisor_stands_still(s))
             timeout_ms = watch_timeout_ms(&s->watch);
         if (timeout_ms > SUPERVISOR_LOOP_MS)
             timeout_ms = SUPERVISOR_LOOP_MS;
@@ -394,7 +430,7 @@ static int supervisor_loop(struct supervisor *s)
         /* Of one that stands still nothing is asked, and what is left of a question is not
          * read. */
         fds[SLOT_WATCH] =
-            s->no_room_ns != 0 ? (struct pollfd){.fd = -1} : watch_poll(&s->watch);
+            supervisor_stands_still(s) ? (struct pollfd){.fd = -1} : watch_poll(&s->watch);
         fds[SLOT_COMMAND] = dial_poll(&s->command);
         n = SLOT_CLIENTS + clients_poll(&s->clients, &fds[SLOT_CLIENTS]);
         if (poll(fds, n, timeout_ms) < 0 && errno != EINTR)
@@ -402,8 +438,10 @@ static int supervisor_loop(struct supervisor *s)
 
         now_ns = clock_monotonic_ns();
         /* A machine that stood still for a while says nothing about the host inside. */
-        if (now_ns - s->loop_ns > 5 * NS_PER_SECOND)
+        if (now_ns - s->loop_ns > 5 * NS_PER_SECOND) {
             watch_excuse(&s->watch, now_ns - s->loop_ns);
+            standstill_excuse(&s->standstill, now_ns - s->loop_ns);
+        }
         s->loop_ns = now_ns;
         if (fds[SLOT_SIGNAL].revents)
             supervisor_read_signal(s, now_ns);
@@ -415,8 +453,8 @@ static int supervisor_loop(struct supervisor *s)
         if (r < 0)
             return r;
         reachable = supervisor_reachable(s);
-        clients_run(&s->clients, reachable && s->no_room_ns == 0 ? s->qemu.port : 0, s->token,
-                    now_ns);
+        clients_run(&s->clients, reachable && !supervisor_stands_still(s) ? s->qemu.port : 0,
+                    s->token, now_ns);
         r = supervisor_advance(s, fds[SLOT_PIDFD].revents != 0, reachable, now_ns);
         if (r < 0)
             return r;

@@ -11,6 +11,10 @@
 #include <string.h>
 #include <strings.h>
 
+/* How far before a URL the word that it is given to is looked for. A line may be as long as a
+ * file and full of URLs. */
+#define KEY_BYTES_MAX 128u
+
 static bool is_host_byte(char c)
 {
     return isalnum((unsigned char)c) || c == '-' || c == '.' || c == ':';
@@ -33,6 +37,8 @@ static struct text_span take_key(struct text_span before)
 {
     struct text_span key;
 
+    if (before.len > KEY_BYTES_MAX)
+        before = (struct text_span){before.text + before.len - KEY_BYTES_MAX, KEY_BYTES_MAX};
     if (before.len > 0 && strchr("\"'", before.text[before.len - 1]))
         before.len--;
     key = text_trim(before, " \t=:");

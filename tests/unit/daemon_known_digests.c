@@ -254,6 +254,28 @@ static void the_oldest_gives_way(void **state)
     expect(f, &(struct digest_way){"way9", NULL, compute}, 1);
 }
 
+/* As kernel and image are, by every start, while snapshots come and go. */
+static void one_that_is_asked_for_stays(void **state)
+{
+    struct fixture *f = *state;
+    char name[16], hex[SHA256_HEX_SIZE];
+
+    known_digests_open(&f->known, f->dir_fd);
+    for (unsigned i = 0; i < 2 * KNOWN_DIGESTS_MAX; i++) {
+        const struct digest_way way = {name, NULL, compute};
+
+        (void)snprintf(name, sizeof(name), "way%u", i);
+        assert_int_equal(known_digests_of(&f->known, f->file_fd, &way, hex), 0);
+        n_computed = 0;
+        assert_int_equal(known_digests_of(&f->known, f->file_fd,
+                                          &(struct digest_way){"way0", NULL, compute}, hex),
+                         0);
+        assert_int_equal(n_computed, 0);
+    }
+    expect(f, &(struct digest_way){"way0", NULL, compute}, 0);
+    expect(f, &(struct digest_way){"way1", NULL, compute}, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +287,7 @@ int main(void)
         TEST(what_others_could_have_written_is_not_read),
         TEST(what_cannot_be_read_is_left_out),
         TEST(the_oldest_gives_way),
+        TEST(one_that_is_asked_for_stays),
 #undef TEST
     };
 

@@ -36,16 +36,24 @@ static const char *fake_option(char **argv, const char *key)
     _exit(9);
 }
 
-/* Finds no room for a write, and stands still until it is told to go on. */
-static void fake_no_room(void)
+/* Finds no room for a write, so that it stands still. */
+static void fake_stop(void)
 {
     static const char lines[] =
-        "{\"QMP\": {}}\r\n{\"event\": \"BLOCK_IO_ERROR\", \"data\": {\"nospace\": true, "
+        "{\"event\": \"BLOCK_IO_ERROR\", \"data\": {\"nospace\": true, "
         "\"operation\": \"write\", \"action\": \"stop\"}}\r\n{\"event\": \"STOP\"}\r\n";
+
+    fd_write_full(FAKE_QEMU_MONITOR, "{\"QMP\": {}}\r\n", 13);
+    fd_write_full(FAKE_QEMU_MONITOR, lines, sizeof(lines) - 1);
+}
+
+/* Stands still until it is told to go on. */
+static void fake_no_room(void)
+{
     char said[4096] = "";
     size_t len = 0;
 
-    fd_write_full(FAKE_QEMU_MONITOR, lines, sizeof(lines) - 1);
+    fake_stop();
     while (!strstr(said, "\"cont\"")) {
         ssize_t n = read(FAKE_QEMU_MONITOR, said + len, sizeof(said) - 1 - len);
 
@@ -55,6 +63,16 @@ static void fake_no_room(void)
         said[len] = '\0';
     }
     fd_write_full(FAKE_QEMU_MONITOR, "{\"event\": \"RESUME\"}\r\n", 21);
+}
+
+/* Stands still for ever. */
+static _Noreturn void fake_stuck(bool is_deaf)
+{
+    fake_stop();
+    if (is_deaf)
+        close(FAKE_QEMU_MONITOR);
+    for (;;)
+        pause();
 }
 
 static void fake_serve(int fd, const uint8_t *token)
@@ -79,6 +97,11 @@ static void fake_serve(int fd, const uint8_t *token)
         for (;;)
             pause();
     }
+    if (strncmp(request, "GET /stuck", 10) == 0 || strncmp(request, "GET /deaf", 9) == 0)
+        fake_stuck(request[5] == 'd');
+    /* Again and again: whatever room there is, it finds none. */
+    for (unsigned i = strncmp(request, "GET /again", 10) == 0 ? 3 : 0; i > 0; i--)
+        fake_no_room();
     if (strncmp(request, "GET /full", 9) == 0)
         fake_no_room();
     if (strncmp(request, "GET /who", 8) == 0) {

@@ -64,7 +64,7 @@ static bool identify(int fd, const struct digest_way *way, char ret[KNOWN_DIGEST
                     (unsigned long long)nanoseconds(&st.st_ctim)) < (int)KNOWN_DIGESTS_ID_SIZE;
 }
 
-/* The oldest one gives way. */
+/* The one that was not asked for the longest gives way. */
 static void add(struct known_digests *known, const char *id, const char *hex)
 {
     struct known_digest *item;
@@ -145,11 +145,18 @@ void known_digests_open(struct known_digests *known, int dir_fd)
         take_line(known, line);
 }
 
-static const struct known_digest *find(const struct known_digests *known, const char *id)
+/* NULL where it is not known. One that is asked for becomes the newest. */
+static const struct known_digest *find(struct known_digests *known, const char *id)
 {
     for (size_t i = known->n; i > 0; i--) {
-        if (strcmp(known->items[i - 1].id, id) == 0)
-            return &known->items[i - 1];
+        struct known_digest *item = &known->items[i - 1], found;
+
+        if (strcmp(item->id, id) != 0)
+            continue;
+        found = *item;
+        memmove(item, item + 1, (known->n - i) * sizeof(*item));
+        known->items[known->n - 1] = found;
+        return &known->items[known->n - 1];
     }
     return NULL;
 }

@@ -27,7 +27,7 @@ struct known_digest {
 struct known_digests {
     int dir_fd; /* borrowed: the folder with their file */
     size_t n;
-    struct known_digest items[KNOWN_DIGESTS_MAX]; /* the oldest first */
+    struct known_digest items[KNOWN_DIGESTS_MAX]; /* asked for last: the last */
 };
 
 /* A way of digesting a file. */
@@ -45,7 +45,8 @@ struct digest_way {
 void known_digests_open(struct known_digests *known, int dir_fd);
 /*
  * The digest of an open file, as it is known or as the way finds it, which is then remembered
- * if it can be. known NULL: nothing is. 0 or -errno.
+ * if it can be, in place of the one not asked for since then the longest. known NULL: nothing
+ * is. 0 or -errno.
  */
 int known_digests_of(struct known_digests *known, int fd, const struct digest_way *way,
                      char ret_hex[SHA256_HEX_SIZE]);

@@ -341,6 +341,8 @@ void snapshot_contents_remember(const struct vm_files *files, struct known_diges
 
     if (measure(files, known, &now, &err) < 0)
         log_warn("snapshot", "digests=\"not remembered\" reason=\"%s\"", err.message);
+    else
+        log_info("snapshot", "digests=settled");
 }
 
 int snapshot_contents_seal(const struct vm_files *files, struct known_digests *known,

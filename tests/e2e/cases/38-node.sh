@@ -105,7 +105,9 @@ S
     contains "$OUT" "greetgreet Ada" "npm run"
     equal "$(tar -tzf out/packed-1.2.3.tgz | sort | xargs)" "package/lib.js package/package.json" \
         "npm pack"
+    local began=$SECONDS
     capture skillvm run packed --script install.sh --json
+    ((SECONDS - began < 60)) || fail "npm install took $((SECONDS - began)) s"
     equal "$(jq -r .status <<<"$OUT")" failed "npm install"
     contains "$(jq -r .stderr <<<"$OUT")" "https://registry.npmjs.org/left-pad failed" "what npm says"
     contains "$(jq -r '.warnings[]' <<<"$OUT")" "it looked for a host and has no network" "the warning"

@@ -408,6 +408,18 @@ static int serve_all(struct daemon *d, const struct serve *serve, struct err *er
     return r < 0 ? r : serve_requests(d, serve, err);
 }
 
+/* What a process before this one left, under the name that it had in the cluster. */
+static int recover(struct daemon *d, const struct config *config, struct err *err)
+{
+    char node[FLEET_NODE_SIZE];
+    int r;
+
+    if (!*config->cluster.servers)
+        return recover_executions(d->registry, NULL, err);
+    r = cluster_name_node(config->cluster.node, node, err);
+    return r < 0 ? r : recover_executions(d->registry, node, err);
+}
+
 /* Makes everything in the order in which one needs the other, and serves. */
 static int serve_from(struct daemon *d, const struct serve *serve, const struct places *places,
                       const struct data_folder *folder, struct err *err)
@@ -432,8 +444,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = registry_open(db_path, &d->registry, err);
     if (r < 0)
         return r;
-    r = recover_executions(d->registry, *config->cluster.servers ? config->cluster.node : NULL,
-                           err);
+    r = recover(d, config, err);
     if (r < 0)
         return r;
     r = open_store(d, folder, err);

@@ -4,19 +4,28 @@
 
 #include "tests/daemon/nodes_world.h"
 
+#include "base/clock.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define expect harness_expect
 
-#define EXECUTIONS "/v1/executions"
-#define LINES      "limits:\n  max_running: 1\n"
-#define FAKE(how)  "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
-#define LARGE      40000 /* bytes of an input, which no record has room for */
+#define EXECUTIONS        "/v1/executions"
+#define LINES             "limits:\n  max_running: 1\n  max_queued: 200\n"
+#define FAKE(how)         "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
+#define BUSY              "{" FAKE("ticks") ",\"timeout\":600,\"async\":true}"
+#define LARGE             40000 /* bytes of an input, which no record has room for */
+#define WAIT_ELSEWHERE(n) "\nskillvm_cluster_elsewhere_queued " n "\n"
+#define MANY              80 /* more than one look sees to */
+/* Of the tenant that the operator works for it begins an id that comes after nearly all. */
+#define LATE    "{" FAKE("ticks") ",\"timeout\":600,\"async\":true,\"idempotency_key\":\"k211\"}"
+#define LATE_ID "exec_ffb7e60e17fca6a46f5583268e6c1a81"
 
 struct world {
     struct nats_world nats;
@@ -36,7 +45,7 @@ static const char *path_of(const char *id)
     static unsigned n;
 
     n = !n;
-    snprintf(path[n], sizeof(path[n]), EXECUTIONS "/%s", id);
+    snprintf(path[n], sizeof(path[n]), EXECUTIONS "/%.37s", id);
     return path[n];
 }
 
@@ -52,7 +61,7 @@ static void begin_json(const struct harness *h, const char *json, char ret[38])
 /* Its one slot is taken until that is ended. */
 static void fill(const struct harness *h, char ret[38])
 {
-    begin_json(h, "{" FAKE("ticks") ",\"timeout\":600,\"async\":true}", ret);
+    begin_json(h, BUSY, ret);
     nodes_wait(h, path_of(ret), 200, "\"status\":\"running\"");
 }
 
@@ -61,14 +70,25 @@ static void end_one(const struct harness *h, const char *id)
     expect(harness_request(h, "DELETE", path_of(id), "", "", 0), 202, "");
 }
 
-/* Both are full. */
-static void begin(struct world *w)
+/* Nothing runs yet. The first is called so, or as its host is. */
+static void begin_free(struct world *w, const char *a_name, const char *a_lines)
 {
-    nodes_begin_two(&w->nats, &w->a, LINES, &w->b, LINES);
+    nodes_begin_named(&w->nats, &w->a, a_name, a_lines, &w->b, LINES);
     assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
     nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
+}
+
+/* Both are full. */
+static void begin_as(struct world *w, const char *a_name, const char *a_lines)
+{
+    begin_free(w, a_name, a_lines);
     fill(&w->a, w->busy_a);
     fill(&w->b, w->busy_b);
+}
+
+static void begin(struct world *w)
+{
+    begin_as(w, "a", LINES);
 }
 
 static void end(struct world *w)
@@ -167,6 +187,88 @@ static void where_there_is_room_what_waits_goes(void **state)
     end(&w);
 }
 
+/* A limit of what waits is none of what goes: it counts as waiting where it comes from. */
+static void what_goes_was_let_in_already(void **state)
+{
+    static const char limit[] = "\"max_queued\":1";
+    struct world w = {0};
+    char id[38];
+
+    (void)state;
+    begin(&w);
+    expect(nodes_admin_sure(&w.a, "PATCH", "/v1/admin/tenants/default",
+                            "{\"limits\":{\"max_queued\":1}}"),
+           200, limit);
+    nodes_wait(&w.b, "/v1/admin/tenants/default", 200, limit);
+    /* What runs at b waited there for a moment. */
+    harness_wait_metrics(&w.a, "\nskillvm_cluster_elsewhere_running 1\n", true);
+    harness_wait_metrics(&w.a, WAIT_ELSEWHERE("0"), true);
+    wait_at_a(&w, id);
+    harness_wait_metrics(&w.b, WAIT_ELSEWHERE("1"), true);
+    end_one(&w.b, w.busy_b);
+    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
+    end(&w);
+}
+
+/* Also while another node is asked whether it takes it, which does not answer: so it is for
+   nearly all of the time, and for that of the next one's beginning. */
+static void what_waits_can_be_cancelled(void **state)
+{
+    struct world w = {0};
+    char ids[3][38];
+
+    (void)state;
+    begin_free(&w, "a", LINES);
+    nats_wait_node(&w.b, "\"takes_executions\":true");
+    fill(&w.a, w.busy_a);
+    assert_int_equal(kill(w.b.pid, SIGSTOP), 0);
+    for (size_t i = 0; i < 3; i++)
+        begin_json(&w.a, "{" FAKE("exit") ",\"async\":true}", ids[i]);
+    for (size_t i = 0; i < 3; i++)
+        end_one(&w.a, ids[i]);
+    for (size_t i = 0; i < 3; i++)
+        nodes_wait(&w.a, path_of(ids[i]), 200, "\"status\":\"cancelled\"");
+    expect(harness_get(&w.a, path_of(w.busy_a)), 200, "\"status\":\"running\"");
+    assert_int_equal(kill(w.b.pid, SIGCONT), 0);
+    nats_wait_node(&w.b, NODE_JOINED);
+    end(&w);
+}
+
+/* A node that stops accepts no connection any more. */
+static void wait_stopping(const struct harness *h)
+{
+    uint64_t until = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+
+    while (access(h->socket, F_OK) == 0) {
+        if (clock_monotonic_ns() > until)
+            fail_msg("it does not stop");
+        usleep(10000);
+    }
+}
+
+/* It does not wait for what runs there to end. */
+static void while_a_node_stops_what_waits_goes(void **state)
+{
+    struct world w = {0};
+    char id[38];
+
+    (void)state;
+    begin_as(&w, "a", "stop_timeout: 10m\n" LINES);
+    wait_at_a(&w, id);
+    assert_int_equal(kill(w.a.pid, SIGTERM), 0);
+    wait_stopping(&w.a);
+    end_one(&w.b, w.busy_b);
+    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
+    /* What ran there is not over yet. */
+    expect(harness_get(&w.b, path_of(w.busy_a)), 200, "\"status\":\"accepted\"");
+    assert_int_equal(harness_stop(&w.a, SIGTERM), 0);
+    nodes_wait(&w.b, path_of(w.busy_a), 200, "\"status\":\"cancelled\"");
+    nats_start_node(&w.a, &w.nats, "a", LINES);
+    nodes_wait(&w.a, path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
+    end(&w);
+}
+
 /* Who stops leaves what waits to others; who comes back knows what became of it. */
 static void what_waits_at_a_node_that_stops_another_runs(void **state)
 {
@@ -193,21 +295,56 @@ static void what_waits_at_a_node_that_stops_another_runs(void **state)
 }
 
 /* The same of who is lost, and what it ran has failed. It comes back before it is missed. */
-static void what_waited_at_a_lost_node_is_run(void **state)
+static void lose_and_begin_anew(const char *a_name)
 {
     struct world w = {0};
     char id[38];
 
-    (void)state;
-    begin(&w);
+    begin_as(&w, a_name, LINES);
     wait_at_a(&w, id);
     assert_int_equal(harness_stop(&w.a, SIGKILL), -1);
-    nats_start_node(&w.a, &w.nats, "a", LINES);
+    nats_start_node(&w.a, &w.nats, a_name, LINES);
     nodes_wait(&w.a, path_of(id), 200, "\"status\":\"success\"");
     nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
     nodes_wait(&w.b, path_of(w.busy_a), 200, "the daemon stopped while this execution ran");
     end_one(&w.b, w.busy_b);
     end(&w);
+}
+
+static void what_waited_at_a_lost_node_is_run(void **state)
+{
+    (void)state;
+    lose_and_begin_anew("a");
+}
+
+static void a_node_that_has_its_hosts_name_is_no_other(void **state)
+{
+    (void)state;
+    lose_and_begin_anew(NULL);
+}
+
+/* However much waited there, and nobody has room for it: what ran fails. */
+static void what_waits_keeps_no_end_waiting(void **state)
+{
+    struct world w = {0};
+    char id[38];
+
+    (void)state;
+    begin_free(&w, "a", LINES);
+    begin_json(&w.a, LATE, id);
+    assert_string_equal(id, LATE_ID);
+    nodes_wait(&w.a, path_of(id), 200, "\"status\":\"running\"");
+    fill(&w.b, w.busy_b);
+    for (unsigned i = 0; i < MANY; i++)
+        begin_json(&w.a, "{" FAKE("exit") ",\"async\":true}", id);
+    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"accepted\"");
+    assert_int_equal(harness_stop(&w.a, SIGKILL), -1);
+    nodes_wait(&w.b, path_of(LATE_ID), 200, "the node a was lost while this execution ran");
+    expect(harness_get(&w.b, path_of(w.busy_b)), 200, "\"status\":\"running\"");
+    end_one(&w.b, w.busy_b);
+    nodes_end(&w.b);
+    harness_finish(&w.a);
+    nats_end(&w.nats);
 }
 
 /* A node that stood still for long begins nothing that others began meanwhile. */
@@ -240,8 +377,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(where_nothing_is_lost_it_waits_its_turn),
         cmocka_unit_test(where_there_is_room_what_waits_goes),
+        cmocka_unit_test(what_goes_was_let_in_already),
+        cmocka_unit_test(what_waits_can_be_cancelled),
+        cmocka_unit_test(while_a_node_stops_what_waits_goes),
         cmocka_unit_test(what_waits_at_a_node_that_stops_another_runs),
         cmocka_unit_test(what_waited_at_a_lost_node_is_run),
+        cmocka_unit_test(a_node_that_has_its_hosts_name_is_no_other),
+        cmocka_unit_test(what_waits_keeps_no_end_waiting),
         cmocka_unit_test(who_was_away_begins_nothing_twice),
     };
 

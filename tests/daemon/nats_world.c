@@ -430,14 +430,16 @@ uint64_t nats_count(const struct nats_world *w, const char *stream)
 void nats_start_node(struct harness *h, const struct nats_world *w, const char *name,
                      const char *more)
 {
-    char config[128], urls[512], text[2048];
+    char config[128], urls[512], text[2048], node[80] = "";
     const char *args[] = {"--config", config, NULL};
 
     if (!h->dir[0])
         harness_init(h, "boot", "restore");
     snprintf(config, sizeof(config), "%.60s/skillvmd.yaml", h->dir);
-    snprintf(text, sizeof(text), "cluster:\n  servers: %s\n  node: %s\n%s",
-             nats_urls(w, urls, sizeof(urls)), name, more);
+    if (name)
+        snprintf(node, sizeof(node), "  node: %s\n", name);
+    snprintf(text, sizeof(text), "cluster:\n  servers: %s\n%s%s",
+             nats_urls(w, urls, sizeof(urls)), node, more);
     harness_write(h, "skillvmd.yaml", text);
     harness_start(h, args);
 }

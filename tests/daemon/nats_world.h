@@ -65,8 +65,8 @@ void nats_wait_replicas(const struct nats_world *w, const char *stream);
 uint64_t nats_count(const struct nats_world *w, const char *stream);
 
 /*
- * A daemon that is to be a node of this name; more: further lines of `cluster:`, or "". With
- * the folder that it had where it was one before; zeroed at first.
+ * A daemon that is to be a node of this name (NULL: of its host's); more: further lines of
+ * `cluster:`, or "". With the folder that it had where it was one before; zeroed at first.
  */
 void nats_start_node(struct harness *h, const struct nats_world *w, const char *name,
                      const char *more);

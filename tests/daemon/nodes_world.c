@@ -16,8 +16,14 @@
 void nodes_begin_two(struct nats_world *w, struct harness *a, const char *a_lines,
                      struct harness *b, const char *b_lines)
 {
+    nodes_begin_named(w, a, "a", a_lines, b, b_lines);
+}
+
+void nodes_begin_named(struct nats_world *w, struct harness *a, const char *a_name,
+                       const char *a_lines, struct harness *b, const char *b_lines)
+{
     nats_begin(w, 1);
-    nats_start_node(a, w, "a", a_lines);
+    nats_start_node(a, w, a_name, a_lines);
     nats_make(a);
     nats_start_node(b, w, "b", b_lines);
     nats_wait_node(a, NODE_JOINED);

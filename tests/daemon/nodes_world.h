@@ -14,6 +14,9 @@
  */
 void nodes_begin_two(struct nats_world *w, struct harness *a, const char *a_lines,
                      struct harness *b, const char *b_lines);
+/* The same with another name of the first, or NULL for its host's. */
+void nodes_begin_named(struct nats_world *w, struct harness *a, const char *a_name,
+                       const char *a_lines, struct harness *b, const char *b_lines);
 /* Ends a node; its folder stays for nodes_start, or goes. */
 void nodes_stop(struct harness *h);
 void nodes_end(struct harness *h);

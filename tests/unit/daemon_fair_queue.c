@@ -118,7 +118,7 @@ static void run_for(struct world *w, uint64_t ns)
 
 static void world_destroy(struct world *w)
 {
-    while (fair_queue_drain(w->q))
+    while (fair_queue_drain(w->q, NULL))
         ;
     for (unsigned i = 0; i < w->n_slots; i++) {
         if (w->slots[i])
@@ -384,6 +384,22 @@ static void one_that_waits_can_be_lent(void **state)
     world_destroy(w);
 }
 
+static void what_comes_back_has_the_place_it_had(void **state)
+{
+    struct world *w = world_create(1);
+    struct fair_tenant *place;
+
+    (void)state;
+    submit(w, 0, (struct fair_limits){0}, S, 1);
+    w->now_ns += S;
+    submit(w, 0, (struct fair_limits){0}, S, 2);
+    (void)fair_queue_lend(w->q, is_second_or_later, w->now_ns, &place);
+    fair_queue_return(place, &w->jobs[1].entry);
+    assert_ptr_equal(fair_queue_drain(w->q, NULL), &w->jobs[0].entry);
+    assert_null(fair_queue_drain(w->q, is_second_or_later));
+    world_destroy(w);
+}
+
 static void a_kept_place_counts_and_can_be_given_back(void **state)
 {
     struct fair_queue *q = fair_queue_create();
@@ -459,7 +475,7 @@ static void invariants_hold_at_random(void **state)
 
             submit(w, t, limits[t], (uint64_t)(rand_r(&seed) % 50) * MS, n);
             put += n;
-            if (rand_r(&seed) % 16 == 0 && fair_queue_drain(w->q))
+            if (rand_r(&seed) % 16 == 0 && fair_queue_drain(w->q, NULL))
                 removed++;
             run_for(w, (uint64_t)(rand_r(&seed) % 30) * MS);
             fill_slots(w);
@@ -571,6 +587,7 @@ int main(void)
         cmocka_unit_test(nothing_is_free),
         cmocka_unit_test(one_that_waits_can_be_taken_out),
         cmocka_unit_test(one_that_waits_can_be_lent),
+        cmocka_unit_test(what_comes_back_has_the_place_it_had),
         cmocka_unit_test(a_kept_place_counts_and_can_be_given_back),
         cmocka_unit_test(those_that_left_are_forgotten),
         cmocka_unit_test(invariants_hold_at_random),

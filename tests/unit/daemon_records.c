@@ -2,6 +2,7 @@
 /* Executions of others as rows, and what of one's own is to be told. */
 #include "tests/unit/cmocka_all.h"
 
+#include "api/daemon/engine/recover.h"
 #include "api/daemon/registry/registry_records.h"
 #include "api/daemon/registry/registry_skill_plan.h"
 #include "api/daemon/registry/registry_tenants.h"
@@ -273,17 +274,43 @@ static void processes_are_found(void **state)
     assert_int_equal(make(registry, r, 2), 0);
     assert_int_equal(registry_record_process(registry, &none, &p, NULL), 0);
     assert_string_equal(p.node, "n");
-    assert_int_equal(registry_record_unfinished(registry, &p, "", id, NULL), 0);
+    assert_int_equal(registry_record_unfinished(registry, &p, false, "", id, NULL), 0);
     assert_string_equal(id, ID_A);
-    assert_int_equal(registry_record_unfinished(registry, &p, id, id, NULL), 0);
+    assert_int_equal(registry_record_unfinished(registry, &p, false, id, id, NULL), 0);
     assert_string_equal(id, ID_B);
-    assert_int_equal(registry_record_unfinished(registry, &p, id, id, NULL), -ENOENT);
+    assert_int_equal(registry_record_unfinished(registry, &p, false, id, id, NULL), -ENOENT);
     none = p;
     assert_int_equal(registry_record_process(registry, &none, &p, NULL), -ENOENT);
     /* On its own a daemon has none of them. */
     assert_int_equal(registry_records_forget(registry, NULL), 0);
     none = (struct registry_process){0};
     assert_int_equal(registry_record_process(registry, &none, &p, NULL), -ENOENT);
+    registry_close(registry);
+}
+
+/* What a daemon had as a node it says an end of once it is on its own. */
+static void what_waited_in_a_cluster_fails_without_one(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct record r[] = {other(ID_A), other(ID_B)};
+    struct registry_execution row;
+
+    r[1].waits = true;
+    assert_int_equal(make(registry, r, 2), 0);
+    assert_int_equal(recover_executions(registry, NULL, NULL), 0);
+    assert_int_equal(registry_records_forget(registry, NULL), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL),
+                     -ENOENT);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_B, &row, NULL), 0);
+    assert_string_equal(row.status, "failed");
+    assert_non_null(strstr(row.result, "this daemon is on its own now"));
+    registry_execution_finish(&row);
+    /* Where it is a node again what another says of it is true. */
+    r[1] = other_ended(ID_B, "success");
+    assert_int_equal(make(registry, &r[1], 1), 0);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_B, &row, NULL), 0);
+    assert_string_equal(row.status, "success");
+    registry_execution_finish(&row);
     registry_close(registry);
 }
 
@@ -366,7 +393,8 @@ static bool is_with(struct registry *registry, const char *node, const char *ins
 
     (void)strcpy(process.node, node);
     (void)strcpy(process.instance, instance);
-    return registry_record_unfinished(registry, &process, "", found, NULL) == 0 &&
+    return (registry_record_unfinished(registry, &process, true, "", found, NULL) == 0 ||
+            registry_record_unfinished(registry, &process, false, "", found, NULL) == 0) &&
            strcmp(found, id) == 0;
 }
 
@@ -381,11 +409,15 @@ static void what_waits_is_passed_on(void **state)
                                      .skill_digest = "",
                                      .accepted_ns = 5};
     struct record record = other(ID_A);
+    char id[RECORD_ID_SIZE];
 
     assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
     assert_int_equal(registry_records_leave(registry, &self, NULL), 0);
     assert_true(is_with(registry, "self", OTHER_DIGITS, ID_A));
     assert_true(row_of(registry, ID_A).waits);
+    assert_int_equal(registry_record_unfinished(registry, &self, false, "", id, NULL), -ENOENT);
+    assert_int_equal(registry_record_unfinished(registry, &self, true, "", id, NULL), 0);
+    assert_string_equal(id, ID_A);
     assert_int_equal(make(registry, &record, 1), 0);
     assert_true(is_with(registry, "n", DIGITS, ID_A));
     assert_false(row_of(registry, ID_A).waits);
@@ -464,6 +496,7 @@ int main(void)
         IN_DIR(own_rows_are_told),
         IN_DIR(the_last_end_is_true),
         IN_DIR(processes_are_found),
+        IN_DIR(what_waited_in_a_cluster_fails_without_one),
         IN_DIR(what_begins_anew_is_new),
         IN_DIR(a_key_of_another_is_left_out),
         IN_DIR(what_waits_is_passed_on),

@@ -55,8 +55,7 @@ static int take_files(struct cluster *c, const struct cluster_config *config, st
     return 0;
 }
 
-/* The name of the settings, or the first part of the host's. */
-static int take_name(struct cluster *c, const char *name, struct err *err)
+int cluster_name_node(const char *name, char ret[FLEET_NODE_SIZE], struct err *err)
 {
     char host[256] = "";
 
@@ -71,8 +70,7 @@ static int take_name(struct cluster *c, const char *name, struct err *err)
                        "\"%.80s\", which this host is called, cannot be a node's name: set "
                        "cluster.node to letters, digits, - and _",
                        name);
-    memcpy(c->self.node, name, strlen(name) + 1);
-    c->access.name = c->self.node;
+    memcpy(ret, name, strlen(name) + 1);
     return 0;
 }
 
@@ -98,7 +96,10 @@ static int take_self(struct cluster *c, const struct cluster_config *config, str
     (void)snprintf(c->self.state, sizeof(c->self.state), "joining");
     take_labels(&c->self, config->labels);
     r = ids_make_digits((NODE_INSTANCE_SIZE - 1) / 2, c->self.instance);
-    return r < 0 ? err_set_errno(err, -r, "no random bytes") : take_name(c, config->node, err);
+    if (r < 0)
+        return err_set_errno(err, -r, "no random bytes");
+    c->access.name = c->self.node;
+    return cluster_name_node(config->node, c->self.node, err);
 }
 
 static void take_servers(struct cluster *c, const char *text)

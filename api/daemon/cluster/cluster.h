@@ -80,6 +80,11 @@ struct cluster_status {
 struct cluster;
 
 /*
+ * What a node is called: the name of its settings, or, where that is "", the first part of the
+ * host's. 0; -EINVAL: that is no node's name; -errno.
+ */
+int cluster_name_node(const char *name, char ret[FLEET_NODE_SIZE], struct err *err);
+/*
  * Checks the settings, loads the module and starts; it never waits for a server. 0; -EINVAL for
  * a file that cannot be read, a host's name that is no node's; -errno.
  */

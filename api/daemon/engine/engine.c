@@ -118,12 +118,16 @@ static void run(struct engine *engine, struct execution *e)
     execution_run(&engine->config.env, e);
 }
 
-/* Whether something is on its way: waits, runs, or is being ended. Under the lock. */
+/* Whether something runs, or is being ended. Under the lock. */
+static bool is_running(const struct engine *engine)
+{
+    return fair_queue_count(engine->queue).running + engine->n_ending > 0;
+}
+
+/* Whether something is on its way: waits, or that. Under the lock. */
 static bool is_busy(const struct engine *engine)
 {
-    struct fair_count count = fair_queue_count(engine->queue);
-
-    return count.waiting + count.running + engine->n_ending > 0;
+    return fair_queue_count(engine->queue).waiting > 0 || is_running(engine);
 }
 
 /*
@@ -221,6 +225,9 @@ static int check_room(struct engine *engine, const struct execution *e,
         return err_set(err, ESHUTDOWN, "the daemon is stopping");
     if (check_session(engine, e, err) < 0)
         return -EADDRINUSE;
+    /* It was let in where it was accepted, and counts as waiting there until it is here. */
+    if (e->is_taken)
+        return 0;
     ret->code = "overloaded";
     if (limits->max_queued > 0) {
         unsigned waiting = own.waiting + engine_waiting_elsewhere(engine, e->tenant);
@@ -294,7 +301,7 @@ int engine_admit(struct engine *engine, struct execution *e, struct refusal *ret
 static int check_place(struct engine *engine, const struct execution *e, struct refusal *ret,
                        struct err *err)
 {
-    if (engine->draining && !engine->stopping)
+    if (engine->draining && !engine->stopping && !e->is_taken)
         return err_set(err, EHOSTDOWN,
                        "this node is being drained, and no other one takes this: ask another");
     return check_room(engine, e, &e->limits, ret, err);
@@ -476,14 +483,17 @@ void engine_set_max_queued(struct engine *engine, unsigned max_queued)
     engine->config.max_queued = max_queued;
 }
 
-/* Under the lock. */
+/* Cancels what runs; whoever has another one lent would take it for a wish to end it. Under
+   the lock. */
 static void cancel_all(struct engine *engine)
 {
     struct execution *e;
 
     for (size_t i = 0; i < LIVE_BUCKETS; i++) {
-        LIST_FOREACH(e, &engine->live[i], live)
-            execution_cancel(e);
+        LIST_FOREACH(e, &engine->live[i], live) {
+            if (e->place.running)
+                execution_cancel(e);
+        }
     }
 }
 
@@ -494,12 +504,12 @@ void engine_hurry(struct engine *engine)
     cancel_all(engine);
 }
 
-/* Ends all that waits. Under the lock, which it gives away meanwhile. */
-static void end_queue(struct engine *engine)
+/* Ends all that waits but what stays. Under the lock, which it gives away meanwhile. */
+static void end_queue(struct engine *engine, bool (*stays)(const struct fair_entry *))
 {
     struct fair_entry *place;
 
-    while ((place = fair_queue_drain(engine->queue))) {
+    while ((place = fair_queue_drain(engine->queue, stays))) {
         engine->n_ending++;
         (void)pthread_mutex_unlock(&engine->lock);
         engine_end_unrun(engine, engine_of_place(place), false);
@@ -514,7 +524,12 @@ void engine_stop(struct engine *engine, uint64_t wait_ms)
     (void)pthread_mutex_lock(&engine->lock);
     engine->stopping = true;
     (void)pthread_cond_broadcast(&engine->work);
-    end_queue(engine);
+    end_queue(engine, engine_can_move);
+    /* What others can run is lent to those that have room for as long as this goes on. */
+    while (is_running(engine) && cond_wait_until(&engine->idle, &engine->lock, deadline_ns))
+        ;
+    engine->left = true;
+    end_queue(engine, NULL);
     while (is_busy(engine) && cond_wait_until(&engine->idle, &engine->lock, deadline_ns))
         ;
     cancel_all(engine);

@@ -30,6 +30,7 @@ struct engine {
     struct sessions_taken sessions;
     unsigned n_ending;
     bool stopping;
+    bool left; /* with stopping: the queue is emptied, and nobody looks at it again */
     bool draining;
     struct cluster *cluster; /* that its load is shared with; NULL: nobody's */
 };
@@ -38,6 +39,16 @@ struct engine {
 static inline struct execution *engine_of_place(struct fair_entry *place)
 {
     return (struct execution *)(void *)((char *)place - offsetof(struct execution, place));
+}
+
+/* Whether others can run one that waits. */
+static inline bool engine_can_move(const struct fair_entry *place)
+{
+    const struct execution *e =
+        (const struct execution *)(const void *)((const char *)place -
+                                                 offsetof(struct execution, place));
+
+    return e->waits;
 }
 
 /* Ends one that is live and will not run here. Gives the engine's reference up. */

@@ -5,22 +5,15 @@
 #include "base/clock.h"
 #include "base/lock.h"
 
-static bool may(const struct fair_entry *place)
-{
-    const struct execution *e =
-        (const struct execution *)(const void *)((const char *)place -
-                                                 offsetof(struct execution, place));
-
-    return e->waits;
-}
+#include <poll.h>
 
 bool engine_lend(struct engine *engine, struct lending *ret)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
-    struct fair_entry *place =
-        engine->stopping
-            ? NULL
-            : fair_queue_lend(engine->queue, may, clock_monotonic_ns(), &ret->place);
+    struct fair_entry *place = engine->left
+                                   ? NULL
+                                   : fair_queue_lend(engine->queue, engine_can_move,
+                                                     clock_monotonic_ns(), &ret->place);
 
     ret->e = place ? engine_of_place(place) : NULL;
     return ret->e != NULL;
@@ -36,25 +29,41 @@ static void forget(struct engine *engine, const struct lending *lending)
     (void)pthread_cond_broadcast(&engine->idle);
 }
 
-void engine_lend_end(struct engine *engine, const struct lending *lending, bool is_given)
+/* Who wanted it to end meanwhile was told that it would. */
+static bool is_cancelled(const struct lending *lending)
 {
-    bool is_stopping;
+    struct pollfd cancel = {.fd = lending->e->cancel_fd, .events = POLLIN};
 
-    (void)pthread_mutex_lock(&engine->lock);
-    is_stopping = engine->stopping && !is_given;
-    if (is_given) {
-        forget(engine, lending);
-    } else if (is_stopping) {
-        /* The queue was emptied meanwhile, and nobody will look at it again. */
+    return poll(&cancel, 1, 0) > 0;
+}
+
+/* It waits as before; false where it is to be ended. Under the lock. */
+static bool take_back(struct engine *engine, const struct lending *lending, bool cancelled)
+{
+    if (cancelled || engine->left) {
         fair_queue_give_back(engine->queue, lending->place);
         engine->n_ending++;
-    } else {
-        fair_queue_return(lending->place, &lending->e->place);
-        (void)pthread_cond_signal(&engine->work);
+        engine_note_load(engine);
+        return false;
     }
+    fair_queue_return(lending->place, &lending->e->place);
+    (void)pthread_cond_signal(&engine->work);
+    return true;
+}
+
+void engine_lend_end(struct engine *engine, const struct lending *lending, bool is_given)
+{
+    bool cancelled, waits = false;
+
+    (void)pthread_mutex_lock(&engine->lock);
+    cancelled = is_cancelled(lending);
+    if (is_given)
+        forget(engine, lending);
+    else
+        waits = take_back(engine, lending, cancelled);
     (void)pthread_mutex_unlock(&engine->lock);
     if (is_given)
         execution_unref(lending->e);
-    else if (is_stopping)
-        engine_end_unrun(engine, lending->e, false);
+    else if (!waits)
+        engine_end_unrun(engine, lending->e, cancelled);
 }

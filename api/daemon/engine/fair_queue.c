@@ -348,19 +348,31 @@ struct fair_entry *fair_queue_lend(struct fair_queue *q, bool (*may)(const struc
 
 void fair_queue_return(struct fair_tenant *tenant, struct fair_entry *entry)
 {
+    struct fair_entry *later;
+
     entry->tenant = tenant;
     tenant->n_kept--;
     tenant->n_waiting++;
-    TAILQ_INSERT_HEAD(&tenant->waiting, entry, link);
+    TAILQ_FOREACH(later, &tenant->waiting, link) {
+        if (later->since_ns >= entry->since_ns)
+            break;
+    }
+    if (later)
+        TAILQ_INSERT_BEFORE(later, entry, link);
+    else
+        TAILQ_INSERT_TAIL(&tenant->waiting, entry, link);
 }
 
-struct fair_entry *fair_queue_drain(struct fair_queue *q)
+struct fair_entry *fair_queue_drain(struct fair_queue *q,
+                                    bool (*stays)(const struct fair_entry *))
 {
     struct fair_tenant *t;
 
     LIST_FOREACH(t, &q->tenants, link) {
         struct fair_entry *entry = TAILQ_FIRST(&t->waiting);
 
+        while (entry && stays && stays(entry))
+            entry = TAILQ_NEXT(entry, link);
         if (entry) {
             fair_queue_remove(q, entry);
             return entry;

@@ -98,15 +98,17 @@ void fair_queue_set_limits(struct fair_queue *q, const char *tenant,
 
 /* Chooses who runs next; it runs from now on. NULL: nobody waits who may run. */
 struct fair_entry *fair_queue_take(struct fair_queue *q, uint64_t now_ns);
-/* Takes out one that waits, of whatever tenant; NULL when there is none. */
-struct fair_entry *fair_queue_drain(struct fair_queue *q);
+/* Takes out one that waits and that stays (NULL: nothing does) does not keep, of whatever
+   tenant; NULL when there is none. */
+struct fair_entry *fair_queue_drain(struct fair_queue *q,
+                                    bool (*stays)(const struct fair_entry *));
 /*
  * Takes out one that waits, could run, and may be lent: of the tenant that has had least. Its
  * place is kept, in *ret_tenant, to be given back, or filled by fair_queue_return. NULL: none.
  */
 struct fair_entry *fair_queue_lend(struct fair_queue *q, bool (*may)(const struct fair_entry *),
                                    uint64_t now_ns, struct fair_tenant **ret_tenant);
-/* Before all others of its tenant, as if it had never been away. */
+/* Before those of its tenant that came later, as if it had never been away. */
 void fair_queue_return(struct fair_tenant *tenant, struct fair_entry *entry);
 /* Takes out one that waits. */
 void fair_queue_remove(struct fair_queue *q, struct fair_entry *entry);

@@ -333,8 +333,10 @@ static int take_lost(void *ctx, const char *id, const struct registry_process *p
 {
     struct ledger *ledger = ctx;
 
-    if (!cluster_has_turn(ledger->env.cluster, id) || !engine_has_room(ledger->engine))
-        return 0;
+    if (!engine_has_room(ledger->engine))
+        return err_set(err, EAGAIN, "this node has no room");
+    if (!cluster_has_turn(ledger->env.cluster, id))
+        return -ENOTSUP;
     return ledger_take_over(ledger, id, process, err);
 }
 

@@ -86,12 +86,12 @@ static int find(struct registry *registry, const struct registry_process *proces
     return 0;
 }
 
-/* Who sees to what processes left. */
+/* Who sees to what processes left, and to how many more of each kind. */
 struct heir {
     struct registry *registry;
     struct cluster *cluster;
     const struct lost_taker *taker;
-    unsigned left; /* executions that it may see to */
+    unsigned to_end, to_take;
 };
 
 static int end_one(const struct heir *heir, const struct record *record)
@@ -114,39 +114,56 @@ static int end_one(const struct heir *heir, const struct record *record)
     return r;
 }
 
-/* False where it makes no sense to go on now. */
-static bool see_to_one(const struct heir *heir, const struct registry_process *process,
-                       const char *id)
+static int end_of(const struct heir *heir, const struct registry_process *process,
+                  const char *id)
 {
     struct record record;
-    struct err err = {0};
-    int r = find(heir->registry, process, id, &record, &err);
+    struct err ignored = {0};
+    int r = find(heir->registry, process, id, &record, &ignored);
 
-    if (r < 0)
-        return r == -ENOENT;
-    r = record.waits ? heir->taker->take(heir->taker->ctx, id, process, &err)
-                     : end_one(heir, &record);
-    return r == 0 || r == -ENOENT;
+    return r < 0 ? r : end_one(heir, &record);
 }
 
-static bool see_to_all(struct heir *heir, const struct registry_process *process)
+/* What ran there. False where it makes no sense to go on now. */
+static bool end_all(struct heir *heir, const struct registry_process *process)
 {
     char id[RECORD_ID_SIZE] = "";
-    struct err ignored = {0};
 
-    for (; heir->left > 0; heir->left--) {
-        if (registry_record_unfinished(heir->registry, process, id, id, &ignored) < 0)
+    for (; heir->to_end > 0; heir->to_end--) {
+        struct err ignored = {0};
+        int r;
+
+        if (registry_record_unfinished(heir->registry, process, false, id, id, &ignored) < 0)
             return true;
-        if (!see_to_one(heir, process, id))
+        r = end_of(heir, process, id);
+        if (r < 0 && r != -ENOENT)
             return false;
     }
-    return false;
+    return true;
+}
+
+/* What waited there, as far as somebody runs it now. */
+static void take_all(struct heir *heir, const struct registry_process *process)
+{
+    char id[RECORD_ID_SIZE] = "";
+
+    while (heir->to_take > 0) {
+        struct err ignored = {0};
+        int r;
+
+        if (registry_record_unfinished(heir->registry, process, true, id, id, &ignored) < 0)
+            return;
+        r = heir->taker->take(heir->taker->ctx, id, process, &ignored);
+        if (r == -ENOTSUP)
+            continue;
+        heir->to_take = r == 0 || r == -ENOENT ? heir->to_take - 1 : 0;
+    }
 }
 
 void lost_see_to(struct registry *registry, struct cluster *cluster,
                  const struct lost_taker *taker, unsigned n)
 {
-    struct heir heir = {registry, cluster, taker, n};
+    struct heir heir = {registry, cluster, taker, n, n};
     struct registry_process after = {0}, process = {0};
     struct err ignored = {0};
     bool goes_on = true, is_gone = false;
@@ -155,7 +172,9 @@ void lost_see_to(struct registry *registry, struct cluster *cluster,
         after = process;
         goes_on = cluster_process_is_gone(cluster, process.node, process.instance, &is_gone,
                                           &ignored) == 0;
-        if (goes_on && is_gone)
-            goes_on = see_to_all(&heir, &process);
+        if (!goes_on || !is_gone)
+            continue;
+        goes_on = end_all(&heir, &process);
+        take_all(&heir, &process);
     }
 }

@@ -21,14 +21,20 @@ int lost_end(struct registry *registry, const struct registry_execution *row,
  */
 int lost_tell(struct registry *registry, struct cluster *cluster, const struct record *record,
               const char *reason, struct err *err);
-/* Who takes over what had not begun: 0, also where another one may; -errno: nothing more now.
+/*
+ * Who takes over what had not begun. take: 0; -ENOENT: it is that process's no more; -ENOTSUP:
+ * it is another node's turn, which costs none of those that one look sees to; else -errno:
+ * nothing more is taken over now.
  */
 struct lost_taker {
     void *ctx;
     int (*take)(void *ctx, const char *id, const struct registry_process *process,
                 struct err *err);
 };
-/* Tells it so of up to n whose processes are gone, or has them taken over. */
+/*
+ * Tells it so of up to n whose processes are gone, and has up to n others taken over: neither
+ * keeps the other waiting.
+ */
 void lost_see_to(struct registry *registry, struct cluster *cluster,
                  const struct lost_taker *taker, unsigned n);
 

@@ -20,6 +20,51 @@ static int leave_waiting(struct registry *registry, const char *node, struct err
     return registry_records_leave(registry, &process, err);
 }
 
+/* Rows that waited for whoever runs them, which nobody will. 0, -ENOENT after the last. */
+static int end_next_waiting(struct registry *registry, const struct registry_process *process,
+                            struct err *err)
+{
+    static const char reason[] = "it was left to the other nodes of a cluster before it ran, "
+                                 "and this daemon is on its own now";
+    struct record record;
+    char id[RECORD_ID_SIZE];
+    int r = registry_record_unfinished(registry, process, true, "", id, err);
+
+    if (r < 0)
+        return r;
+    r = registry_record_other(registry, id, &record, err);
+    if (r < 0)
+        return r;
+    log_warn("engine", "execution=%s lost=\"%s\"", id, reason);
+    return lost_end(registry,
+                    &(struct registry_execution){.id = record.id,
+                                                 .skill_name = record.skill_name,
+                                                 .skill_version = record.skill_version,
+                                                 .skill_digest = record.skill_digest,
+                                                 .accepted_ns = record.accepted_ns},
+                    reason, false, err);
+}
+
+/* A daemon on its own has what it was told of as a node; of all it accepted it says an end. */
+static void end_waiting(struct registry *registry)
+{
+    struct registry_process after = {0}, process = {0};
+    struct err err = {0};
+
+    while (registry_record_process(registry, &after, &process, &err) == 0) {
+        int r;
+
+        after = process;
+        while ((r = end_next_waiting(registry, &process, &err)) == 0)
+            ;
+        if (r != -ENOENT) {
+            log_error("engine", "waiting=\"not ended\" reason=\"%s\"", err.message);
+            return;
+        }
+        err = (struct err){0};
+    }
+}
+
 int recover_executions(struct registry *registry, const char *node, struct err *err)
 {
     struct registry_execution row;
@@ -27,6 +72,8 @@ int recover_executions(struct registry *registry, const char *node, struct err *
 
     if (r < 0)
         return r;
+    if (!node)
+        end_waiting(registry);
     while ((r = registry_execution_unfinished(registry, &row, err)) == 0) {
         struct err full = {0};
 

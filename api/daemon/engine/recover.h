@@ -10,7 +10,7 @@
  * Ends the executions that were accepted by a daemon that is no more: status failed, with the
  * reason, and no files. What cannot be written now is left for the next start. node: what this
  * one is called in a cluster, which is told, and where others may run what waited; NULL: it is
- * on its own. 0 or -errno.
+ * on its own, and what others were to run fails too. 0 or -errno.
  */
 int recover_executions(struct registry *registry, const char *node, struct err *err);
 

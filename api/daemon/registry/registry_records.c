@@ -111,7 +111,7 @@ static const char *const text[N_STATEMENTS] = {
     [UNFINISHED] = "SELECT e.id FROM executions e INDEXED BY executions_unfinished"
                    " CROSS JOIN records r ON r.id = e.id"
                    " WHERE e.finished_ns IS NULL AND r.node = ?1 AND r.instance = ?2"
-                   " AND e.id > ?3 ORDER BY e.id LIMIT 1",
+                   " AND r.waits = ?3 AND e.id > ?4 ORDER BY e.id LIMIT 1",
     /* Changes a row as it is: a transaction's own rows are read by no other way. */
     /* Of two nodes that begin one at once the last one has it. */
     [TAKE_OVER] = "UPDATE records SET node = '', instance = '', waits = 0"
@@ -557,12 +557,13 @@ int registry_record_process(struct registry *registry, const struct registry_pro
 }
 
 int registry_record_unfinished(struct registry *registry,
-                               const struct registry_process *process, const char *after,
-                               char ret[RECORD_ID_SIZE], struct err *err)
+                               const struct registry_process *process, bool waits,
+                               const char *after, char ret[RECORD_ID_SIZE], struct err *err)
 {
     return read_id(registry, UNFINISHED,
                    REGISTRY_VALUES(registry_text(process->node),
-                                   registry_text(process->instance), registry_text(after)),
+                                   registry_text(process->instance), registry_number(waits),
+                                   registry_text(after)),
                    ret, err);
 }
 

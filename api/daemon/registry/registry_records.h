@@ -74,13 +74,13 @@ int registry_records_leave(struct registry *registry, const struct registry_proc
                            struct err *err);
 /*
  * The process after this one that has executions which have not ended, and one of these after
- * an id. Both: 0, -ENOENT or -EIO.
+ * an id, of those that wait for whoever runs them or of the others. Both: 0, -ENOENT or -EIO.
  */
 int registry_record_process(struct registry *registry, const struct registry_process *after,
                             struct registry_process *ret, struct err *err);
 int registry_record_unfinished(struct registry *registry,
-                               const struct registry_process *process, const char *after,
-                               char ret[RECORD_ID_SIZE], struct err *err);
+                               const struct registry_process *process, bool waits,
+                               const char *after, char ret[RECORD_ID_SIZE], struct err *err);
 
 /* What a row was accepted with, as a record without its process. As above. */
 int registry_record_other(struct registry *registry, const char *id, struct record *ret,

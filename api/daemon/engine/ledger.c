@@ -346,9 +346,13 @@ static bool next_other(struct ledger *ledger)
     struct registry *registry = ledger->env.registry;
     struct err ignored = {0};
 
-    while (registry_record_unfinished(registry, &ledger->checked_process, ledger->checked,
-                                      ledger->checked, &ignored) < 0) {
+    while (registry_record_unfinished(registry, &ledger->checked_process,
+                                      ledger->checks_waiting, ledger->checked, ledger->checked,
+                                      &ignored) < 0) {
         ledger->checked[0] = '\0';
+        ledger->checks_waiting = !ledger->checks_waiting;
+        if (ledger->checks_waiting)
+            continue;
         if (registry_record_process(registry, &ledger->checked_process,
                                     &ledger->checked_process, &ignored) < 0) {
             ledger->checked_process = (struct registry_process){0};

@@ -24,6 +24,7 @@ struct ledger {
     bool is_due, is_stopping;
     /* The thread's: up to which it looked at what others have. */
     struct registry_process checked_process;
+    bool checks_waiting;
     char checked[RECORD_ID_SIZE];
     char told[RECORD_ID_SIZE]; /* the thread's: up to which it told again */
 };

@@ -192,6 +192,26 @@ static bool is_here(const struct waiting_env *env, const char *id)
     return registry_record_get(env->registry, id, &record, &unused, NULL) == 0;
 }
 
+/* What a claim found, with the record as it was. */
+static int see_to(struct waiting_env *env, int claimed, const struct record *record,
+                  const struct registry_process *process, struct err *err)
+{
+    switch (claimed) {
+    case 0:
+        return run_claimed(env, record, err);
+    case -EOWNERDEAD:
+        return give_up(env, record, "it may have begun, or was to be cancelled", err);
+    case -EEXIST:
+        return believe(env, record, err);
+    case -ENODATA:
+        return give_up_row(env, record->id, process, err);
+    case -EAGAIN:
+        return doubt(env, record->id, claimed);
+    default:
+        return claimed;
+    }
+}
+
 int waiting_take_over(struct waiting_env *env, const char *id,
                       const struct registry_process *process, struct err *err)
 {
@@ -202,16 +222,8 @@ int waiting_take_over(struct waiting_env *env, const char *id,
     if (is_here(env, id))
         return 0;
     r = cluster_record_claim(env->cluster, id, process->node, process->instance, &copy, err);
-    if (r == 0)
-        r = run_claimed(env, &copy.record, err);
-    else if (r == -EOWNERDEAD)
-        r = give_up(env, &copy.record, "it may have begun, or was to be cancelled", err);
-    else if (r == -EEXIST)
-        r = believe(env, &copy.record, err);
-    else if (r == -ENODATA)
-        r = give_up_row(env, id, process, err);
-    else if (r == -EAGAIN)
-        (void)doubt(env, id, r);
+    (void)snprintf(copy.record.id, sizeof(copy.record.id), "%s", id);
+    r = see_to(env, r, &copy.record, process, err);
     record_copy_finish(&copy);
     return r;
 }

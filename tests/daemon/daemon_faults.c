@@ -206,6 +206,18 @@ static void snapshots_are_reused_and_replaced(void **state)
     end(&h);
 }
 
+static void a_snapshot_damaged_at_once_is_replaced(void **state)
+{
+    struct harness h;
+
+    (void)state;
+    begin(&h, "boot", "restore", NULL);
+    harness_wait_ready(&h);
+    damage(&h, "memory", 1 << 20);
+    harness_wait_metrics(&h, "skillvm_snapshots_made_total{result=\"ok\"} 2\n", true);
+    end(&h);
+}
+
 /* Starts, waits until what it reads was read, and expects it to say why it cannot be ready. */
 static void expect_not_ready(struct harness *h, const char *why)
 {
@@ -570,6 +582,7 @@ int main(void)
         cmocka_unit_test(executions_wait_for_the_snapshot),
         cmocka_unit_test(stopping_while_it_boots),
         cmocka_unit_test(snapshots_are_reused_and_replaced),
+        cmocka_unit_test(a_snapshot_damaged_at_once_is_replaced),
         cmocka_unit_test(what_was_not_built_starts_no_guest),
         cmocka_unit_test(overload_is_429),
         cmocka_unit_test(stopping_cancels_what_runs),

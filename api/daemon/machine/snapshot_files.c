@@ -334,17 +334,6 @@ int snapshot_contents_check(const struct vm_files *files, struct known_digests *
     return 0;
 }
 
-void snapshot_contents_remember(const struct vm_files *files, struct known_digests *known)
-{
-    struct snapshot_contents now;
-    struct err err = {0};
-
-    if (measure(files, known, &now, &err) < 0)
-        log_warn("snapshot", "digests=\"not remembered\" reason=\"%s\"", err.message);
-    else
-        log_info("snapshot", "digests=settled");
-}
-
 int snapshot_contents_seal(const struct vm_files *files, struct known_digests *known,
                            struct snapshot_contents *ret, struct err *err)
 {

@@ -28,16 +28,6 @@ struct snapshot_inputs {
     struct snapshot_name name;
 };
 
-/* What a manifest says besides its inputs. */
-struct snapshot_contents {
-    struct {
-        uint64_t bytes;               /* 0: there is none */
-        char digest[SHA256_HEX_SIZE]; /* of memory see snapshots_digest_memory */
-    } files[VM_FILES];
-    uint64_t boot_ms;
-    uint64_t made_s; /* when it was written, by the wall clock; the writer ignores it */
-};
-
 /*
  * Opens and digests a file; what is its name in a message, and image is as of struct
  * digest_way. 0 with *ret_fd, or -errno.
@@ -68,11 +58,12 @@ int snapshot_files_open(int dir_fd, int flags, bool with_working_set, struct vm_
                         struct err *err);
 void snapshot_files_close(struct vm_files *files);
 
-/* Compares open files with what the manifest says. 0, -EINVAL or -errno. */
+/*
+ * Compares open files with what the manifest says. What is not known is read, and is known from
+ * then on where it can be. 0, -EINVAL or -errno.
+ */
 int snapshot_contents_check(const struct vm_files *files, struct known_digests *known,
                             const struct snapshot_contents *contents, struct err *err);
-/* Has the digests of open files remembered, where they can be. Reads what is not known. */
-void snapshot_contents_remember(const struct vm_files *files, struct known_digests *known);
 /* Fills *ret from open files, fsyncing them. boot_ms is left alone. 0 or -errno. */
 int snapshot_contents_seal(const struct vm_files *files, struct known_digests *known,
                            struct snapshot_contents *ret, struct err *err);

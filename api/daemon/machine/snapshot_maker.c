@@ -175,7 +175,8 @@ static int publish(struct work *work, uint64_t age_ns, struct snapshot **ret, st
                                   .disk_bytes = (uint64_t)memory.st_blocks * 512,
                                   .warmup = work->warmup,
                                   .image_fd = image_fd,
-                                  .files = work->files};
+                                  .files = work->files,
+                                  .contents = work->contents};
     memcpy(snapshot->key, work->key, sizeof(snapshot->key));
     memcpy(snapshot->profile, work->inputs.name.profile, sizeof(snapshot->profile));
     memcpy(snapshot->packages, work->inputs.name.packages, sizeof(snapshot->packages));

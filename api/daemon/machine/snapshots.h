@@ -20,6 +20,7 @@
 #include "api/daemon/machine/vm.h"
 #include "api/daemon/machine/warmup.h"
 #include "api/skill/profile.h"
+#include "api/skill/sha256.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -63,6 +64,16 @@ struct snapshots_config {
     void *ctx;
 };
 
+/* What a manifest says besides its inputs. */
+struct snapshot_contents {
+    struct {
+        uint64_t bytes;               /* 0: there is none */
+        char digest[SHA256_HEX_SIZE]; /* of memory see snapshots_digest_memory */
+    } files[VM_FILES];
+    uint64_t boot_ms;
+    uint64_t made_s; /* when it was written, by the wall clock; the writer ignores it */
+};
+
 /* A snapshot that was checked: what a restore needs. Counted references; constant otherwise. */
 struct snapshot {
     unsigned references; /* atomic */
@@ -76,6 +87,7 @@ struct snapshot {
     enum warmup_kind warmup; /* that its image can run */
     int image_fd;
     struct vm_files files;
+    struct snapshot_contents contents; /* what the files have to be */
 };
 
 /* NULL is fine. */

@@ -10,6 +10,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -388,12 +389,22 @@ static void renew(struct snapshots *s, struct snapshot_place *p, const char *rea
     (void)pthread_mutex_unlock(&s->lock);
 }
 
+/* Has the digests remembered; a snapshot that is no longer what was sealed is made anew. */
 static void settle(struct snapshots *s, struct snapshot_place *p)
 {
-    snapshot_contents_remember(&p->current->files, &s->maker.known);
+    struct err err = {0};
+    int r = snapshot_contents_check(&p->current->files, &s->maker.known, &p->current->contents,
+                                    &err);
+
     (void)pthread_mutex_lock(&s->lock);
     p->settle_ns = 0;
     (void)pthread_mutex_unlock(&s->lock);
+    if (r == 0)
+        log_info("snapshot", "digests=settled");
+    else
+        log_warn("snapshot", "digests=\"not settled\" reason=\"%s\"", err.message);
+    if (r == -EINVAL)
+        renew(s, p, "damaged");
 }
 
 void *snapshots_work(void *arg)

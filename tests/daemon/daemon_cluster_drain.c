@@ -157,8 +157,8 @@ static void a_node_that_cannot_be_asked_is_said_to_be_so(void **state)
     end(&w);
 }
 
-/* A daemon that is ended: what runs may go on, what waits fails with the reason, and the other
-   node knows all of it. */
+/* A daemon that is ended: what runs may go on, what waits is left to the other node, and that
+   one knows all of it. */
 static void an_end_loses_nothing(void **state)
 {
     struct world w = {0};

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define LOOK_MS   1000u  /* between two looks at whether there is more */
+#define SOON_MS   100u   /* the same where something came */
 #define NOTE_MS   10000u /* between two notes that there was none */
 #define FOLLOW_MS 5000u  /* within which what was written comes back */
 #define GAP_MS    3000u  /* for which nothing came of what there is */
@@ -92,9 +93,8 @@ static enum cluster_fault commit(struct tail_session *s, struct err *err)
     s->place = place;
     s->is_whole = false;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-    /* Where it is not good yet it may be now; else there is time. */
-    if (!s->tail->is_good)
-        s->look_ns = 0;
+    /* That is all there is, it may be; where others never stop writing there is time. */
+    s->look_ns = s->tail->is_good ? s->looked_ns + SOON_MS * NS_PER_MS : 0;
     s->tail->revision = place.revision;
     s->tail->is_replica = true;
     (void)pthread_cond_broadcast(&c->wake);
@@ -126,7 +126,7 @@ static enum cluster_fault note(struct tail_session *s, uint64_t asked_ns, struct
     if (asked_ns < s->note_ns)
         return CLUSTER_OK;
     s->note_ns = asked_ns + NOTE_MS * NS_PER_MS;
-    s->place.noted_ns = clock_realtime_ns();
+    s->place.noted_ns = clock_realtime_ns() - (clock_monotonic_ns() - asked_ns);
     return kind->note(s, err);
 }
 
@@ -170,12 +170,14 @@ static enum cluster_fault fill_gap(struct tail_session *s, uint64_t last, struct
 {
     const struct cluster_driver *driver = s->cluster->driver;
     enum cluster_fault fault = CLUSTER_OK;
+    size_t found = 0;
 
     for (uint64_t at = s->place.revision + 1; fault == CLUSTER_OK && at <= last; at++) {
         struct cluster_entry entry = {0};
 
         s->revision = at - 1;
         fault = driver->get_at(s->link, s->tail->kind->bucket, at, &entry, err);
+        found += fault == CLUSTER_OK;
         if (fault == CLUSTER_OK)
             fault = s->tail->kind->check(s, &entry, err);
         driver->release(&entry);
@@ -185,7 +187,12 @@ static enum cluster_fault fill_gap(struct tail_session *s, uint64_t last, struct
         }
     }
     s->revision = last;
-    return fault == CLUSTER_OK ? commit(s, err) : fault;
+    if (fault == CLUSTER_OK)
+        fault = commit(s, err);
+    if (fault != CLUSTER_OK || found == 0)
+        return fault;
+    (void)err_set(err, EIO, "what is in the bucket %s came by no watch", s->tail->kind->bucket);
+    return CLUSTER_UNREACHABLE;
 }
 
 /*
@@ -221,7 +228,8 @@ static enum cluster_fault look(struct tail_session *s, struct err *err)
         c->driver->bucket_look(s->link, s->tail->kind->bucket, &bucket, err);
     uint64_t good_ns;
 
-    s->look_ns = clock_monotonic_ns() + LOOK_MS * NS_PER_MS;
+    s->looked_ns = clock_monotonic_ns();
+    s->look_ns = s->looked_ns + LOOK_MS * NS_PER_MS;
     if (fault != CLUSTER_OK && !cluster_fault_passes(fault))
         return fault;
     if (fault == CLUSTER_OK) {

@@ -82,7 +82,7 @@ struct tail_session {
     uint64_t noted_revision; /* whoever notes only what is new may keep it here */
     uint64_t seen;           /* what others knew of changes when they wrote what is staged */
     uint64_t created_ns;     /* the bucket, by which it is told from another of the name */
-    uint64_t began_ns, look_ns, note_ns, came_ns;
+    uint64_t began_ns, look_ns, looked_ns, note_ns, came_ns;
     uint64_t seen_ns,
         seen_revision; /* there was more than is here at that look; 0: there was not */
     char leader[CLUSTER_LEADER_SIZE]; /* of the bucket, when it began */

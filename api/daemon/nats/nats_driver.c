@@ -231,6 +231,7 @@ static void link_close(struct cluster_link *link)
     natsSubscription_Destroy(link->calls);
     natsSubscription_Destroy(link->confirmations);
     natsInbox_Destroy(link->inbox);
+    natsInbox_Destroy(link->watch_inbox);
     jsCtx_Destroy(link->stream);
     natsConnection_Destroy(link->connection);
     free(link);

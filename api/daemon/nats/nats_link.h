@@ -15,8 +15,11 @@ struct cluster_link {
     natsConnection *connection;
     jsCtx *stream;
     natsSubscription *watched;
-    bool *denied;      /* a slot */
-    size_t prefix_len; /* of the subjects that are watched */
+    bool *denied;           /* a slot */
+    natsInbox *watch_inbox; /* to which what is watched comes */
+    size_t prefix_len;      /* of the subjects that are watched */
+    uint64_t delivered;     /* entries of it so far */
+    int64_t heard_ns;       /* monotonic: when something came of it */
 
     natsSubscription *calls;         /* that are served; or NULL */
     bool is_leaving;                 /* what served them was told to end */

@@ -1,39 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything of a bucket as it comes. */
+/*
+ * Everything of a bucket as it comes: a consumer of the server's that delivers to an inbox of
+ * the link's. It is not one that libnats repairs by itself: that works in threads of its own,
+ * and frees subscriptions while the connection reads (nats.c#637). What does not come in turn,
+ * or not at all, ends the link.
+ */
 #include <nats/nats.h>
 
 #include "api/daemon/nats/nats_link.h"
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
-/* So often a server says that a watch is alive; without two of them it is begun anew. */
+/* So often a server says that a watch is alive, and so long it may say nothing. */
 #define HEARTBEAT_NS 1000000000ll
+#define SILENCE_NS   (3 * HEARTBEAT_NS)
+/* The header of what no entry is. */
+#define STATUS "Status"
+
+static int64_t now_ns(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * HEARTBEAT_NS + ts.tv_nsec;
+}
+
+static natsStatus subscribe(struct cluster_link *link)
+{
+    natsStatus s = natsInbox_Create(&link->watch_inbox);
+
+    if (s == NATS_OK)
+        s = natsConnection_SubscribeSync(&link->watched, link->connection, link->watch_inbox);
+    if (s == NATS_OK)
+        s = natsSubscription_SetPendingLimits(link->watched, NATS_PENDING_MAX,
+                                              NATS_PENDING_BYTES_MAX);
+    return s;
+}
 
 enum cluster_fault nats_watch(struct cluster_link *link, const struct nats_layout *layout,
                               const char *bucket, const char *key, jsDeliverPolicy policy,
                               uint64_t after, struct err *err)
 {
     char stream[NATS_SUBJECT_SIZE], subject[NATS_SUBJECT_SIZE];
-    jsSubOptions options;
+    jsConsumerConfig config;
     jsErrCode code = 0;
     natsStatus s;
 
     nats_name_stream(layout, bucket, stream);
     nats_name_subject(layout, bucket, key, subject);
-    (void)jsSubOptions_Init(&options);
-    options.Stream = stream;
     nats_begin_request(link);
-    options.Ordered = true;
-    options.Config.Heartbeat = HEARTBEAT_NS;
-    options.Config.DeliverPolicy = policy;
+    (void)jsConsumerConfig_Init(&config);
+    s = subscribe(link);
+    config.DeliverSubject = link->watch_inbox;
+    config.FilterSubject = subject;
+    config.DeliverPolicy = policy;
+    config.AckPolicy = js_AckNone;
+    config.MaxDeliver = 1;
+    config.Heartbeat = HEARTBEAT_NS;
     if (policy == js_DeliverByStartSequence)
-        options.Config.OptStartSeq = after + 1;
-    s = js_SubscribeSync(&link->watched, link->stream, subject, NULL, &options, &code);
+        config.OptStartSeq = after + 1;
     if (s == NATS_OK)
-        s = natsSubscription_SetPendingLimits(link->watched, NATS_PENDING_MAX,
-                                              NATS_PENDING_BYTES_MAX);
+        s = js_AddConsumer(NULL, link->stream, stream, &config, NULL, &code);
     link->prefix_len = strlen(layout->subject) + strlen(bucket) + 2;
+    link->delivered = 0;
+    link->heard_ns = now_ns();
     return s == NATS_OK ? CLUSTER_OK
                         : nats_failed(link, s, code, "cannot watch the bucket", err);
 }
@@ -47,24 +79,31 @@ static bool has_lost(const struct cluster_link *link)
     return natsSubscription_GetDropped(link->watched, &dropped) != NATS_OK || dropped > 0;
 }
 
-enum cluster_fault nats_next(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
-                             struct cluster_entry *ret, struct err *err)
+/* That it is alive, and nothing else. */
+static bool is_heartbeat(natsMsg *message)
 {
-    natsMsg *message = NULL;
-    jsMsgMetaData *place = NULL;
-    natsStatus s = natsSubscription_NextMsg(&message, link->watched, wait_ms);
+    const char *status = NULL;
 
-    if (has_lost(link)) {
-        natsMsg_Destroy(message);
-        (void)err_set(err, EIO, "entries were lost, for they came faster than they were taken");
-        return CLUSTER_UNREACHABLE;
-    }
-    if (s == NATS_TIMEOUT || s == NATS_MISSED_HEARTBEAT) {
-        *ret_some = false;
+    return natsMsg_GetDataLength(message) == 0 &&
+           natsMsgHeader_Get(message, STATUS, &status) == NATS_OK;
+}
+
+/* Nothing came. */
+static enum cluster_fault wait_more(const struct cluster_link *link, struct err *err)
+{
+    if (now_ns() - link->heard_ns < SILENCE_NS)
         return CLUSTER_OK;
-    }
-    if (s == NATS_OK)
-        s = natsMsg_GetMetaData(&place, message);
+    (void)err_set(err, EIO, "the server has stopped watching the bucket");
+    return CLUSTER_UNREACHABLE;
+}
+
+/* Takes the message over. */
+static enum cluster_fault take(struct cluster_link *link, natsMsg *message,
+                               struct cluster_entry *ret, struct err *err)
+{
+    jsMsgMetaData *place = NULL;
+    natsStatus s = natsMsg_GetMetaData(&place, message);
+
     if (s != NATS_OK) {
         natsMsg_Destroy(message);
         return nats_failed(link, s, 0, "cannot watch the bucket", err);
@@ -73,7 +112,41 @@ enum cluster_fault nats_next(struct cluster_link *link, unsigned wait_ms, bool *
     ret->revision = place->Sequence.Stream;
     ret->stored_ns = (uint64_t)place->Timestamp;
     ret->pending = place->NumPending;
+    link->delivered++;
+    if (place->Sequence.Consumer == link->delivered) {
+        jsMsgMetaData_Destroy(place);
+        return CLUSTER_OK;
+    }
     jsMsgMetaData_Destroy(place);
-    *ret_some = true;
-    return CLUSTER_OK;
+    natsMsg_Destroy(message);
+    *ret = (struct cluster_entry){0};
+    (void)err_set(err, EIO, "an entry was lost on its way");
+    return CLUSTER_UNREACHABLE;
+}
+
+enum cluster_fault nats_next(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
+                             struct cluster_entry *ret, struct err *err)
+{
+    natsMsg *message = NULL;
+    natsStatus s = natsSubscription_NextMsg(&message, link->watched, wait_ms);
+    enum cluster_fault fault;
+
+    *ret_some = false;
+    if (has_lost(link)) {
+        natsMsg_Destroy(message);
+        (void)err_set(err, EIO, "entries were lost, for they came faster than they were taken");
+        return CLUSTER_UNREACHABLE;
+    }
+    if (s == NATS_TIMEOUT)
+        return wait_more(link, err);
+    if (s != NATS_OK)
+        return nats_failed(link, s, 0, "cannot watch the bucket", err);
+    link->heard_ns = now_ns();
+    if (is_heartbeat(message)) {
+        natsMsg_Destroy(message);
+        return CLUSTER_OK;
+    }
+    fault = take(link, message, ret, err);
+    *ret_some = fault == CLUSTER_OK;
+    return fault;
 }

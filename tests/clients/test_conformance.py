@@ -417,6 +417,11 @@ class Api(unittest.TestCase):
         seen = self.until(lambda: api.get("/v1/admin/cluster").json,
                           lambda seen: seen["state"] == "joined" and seen["nodes"])
         self.assertEqual((seen["node"], seen["nodes"][0]["labels"]), ("a", {"rack": "1"}))
+        drain = "/v1/admin/cluster/nodes/a/drain"
+        for method, drained in (("POST", True), ("GET", True), ("DELETE", False)):
+            answer = self.until(lambda: api.request(method, drain),
+                                lambda answer: answer.status == 200)
+            self.assertEqual(answer.json["draining"], drained)
         self.expect_error(api.delete("/v1/admin/cluster/nodes/a"), 409, "conflict")
         self.expect_error(api.delete("/v1/admin/cluster/nodes/b"), 404, "not_found")
 

@@ -194,7 +194,7 @@ class Tools(unittest.TestCase):
         for arguments, status, reason in (
                 (["call", "nothing"], 125, "no tool named nothing"),
                 (["call", "several__add", "{}"], 125, '"numbers" is missing'),
-                (["call", "several__add", "{"], 125, "line 1"),
+                (["call", "several__add", "{"], 2, "line 1"),
                 (["list", "xml"], 125, "openai, anthropic or mcp"),
                 (["call"], 2, "no fewer than 1")):
             done = self.cli(*arguments)

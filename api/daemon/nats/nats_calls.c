@@ -61,6 +61,10 @@ enum cluster_fault nats_next_call(struct cluster_link *link, unsigned wait_ms, b
         return CLUSTER_OK;
     if (s != NATS_OK && link->is_leaving &&
         natsSubscription_WaitForDrainCompletion(link->calls, 1) == NATS_OK) {
+        s = natsSubscription_DrainCompletionStatus(link->calls);
+        /* The server did not say that nothing comes any more: it goes with the connection. */
+        if (s != NATS_OK)
+            return nats_failed(link, s, 0, "cannot stop taking calls", err);
         natsSubscription_Destroy(link->calls);
         link->calls = NULL;
         link->is_leaving = false;

@@ -145,7 +145,7 @@ static natsStatus set_tls(natsOptions *options, const struct cluster_access *acc
 }
 
 static natsStatus set_options(natsOptions *options, const struct cluster_access *access,
-                              const char *server, bool *slot)
+                              const char *server, const struct cluster_link *link)
 {
     bool is_tls = strncmp(server, "tls://", 6) == 0 || *access->tls_ca || *access->tls_cert;
     natsStatus s = natsOptions_SetURL(options, server);
@@ -167,7 +167,9 @@ static natsStatus set_options(natsOptions *options, const struct cluster_access 
     if (s == NATS_OK)
         s = natsOptions_SetWriteDeadline(options, NATS_REQUEST_MS);
     if (s == NATS_OK)
-        s = natsOptions_SetErrorHandler(options, note_error, slot);
+        s = natsOptions_SetErrorHandler(options, note_error, link->denied);
+    if (s == NATS_OK)
+        s = natsOptions_SetClosedCB(options, nats_note_end, link->ending);
     if (s == NATS_OK && *access->credentials)
         s = natsOptions_SetUserCredentialsFromFiles(options, access->credentials, NULL);
     return s == NATS_OK && is_tls ? set_tls(options, access) : s;
@@ -182,7 +184,7 @@ static enum cluster_fault connect_link(struct cluster_link *link,
     enum cluster_fault fault;
 
     if (s == NATS_OK)
-        s = set_options(options, access, server, link->denied);
+        s = set_options(options, access, server, link);
     if (s == NATS_OK)
         s = natsConnection_Connect(&link->connection, options);
     natsOptions_Destroy(options);
@@ -226,7 +228,10 @@ static void link_close(struct cluster_link *link)
         return;
     /* libnats before 3.5.1 uses a subscription that was freed where a message comes for it just
        then (nats.c#637): nothing comes any more once the thread that reads has ended. */
-    natsConnection_Close(link->connection);
+    if (!nats_end_connection(link)) {
+        free(link);
+        return;
+    }
     natsSubscription_Destroy(link->watched);
     natsSubscription_Destroy(link->calls);
     natsSubscription_Destroy(link->confirmations);
@@ -244,6 +249,12 @@ static enum cluster_fault link_open(const struct cluster_access *access, const c
     enum cluster_fault fault;
 
     if (!link) {
+        (void)err_no_memory(err);
+        return CLUSTER_OTHER;
+    }
+    link->ending = nats_ending_create();
+    if (!link->ending) {
+        free(link);
         (void)err_no_memory(err);
         return CLUSTER_OTHER;
     }

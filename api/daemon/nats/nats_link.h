@@ -15,6 +15,7 @@ struct cluster_link {
     natsConnection *connection;
     jsCtx *stream;
     natsSubscription *watched;
+    struct nats_ending *ending;
     bool *denied;           /* a slot */
     natsInbox *watch_inbox; /* to which what is watched comes */
     size_t prefix_len;      /* of the subjects that are watched */
@@ -27,6 +28,15 @@ struct cluster_link {
     natsInbox *inbox;                /* to which these come */
     unsigned unconfirmed;
 };
+
+/* How the end of a connection is heard of: made before it; nats_note_end is told by libnats. */
+struct nats_ending *nats_ending_create(void);
+void nats_note_end(natsConnection *connection, void *ending);
+/*
+ * Ends the connection of a link, and what heard of that. False where libnats does not say that
+ * it has ended, and may use what belongs to it.
+ */
+bool nats_end_connection(struct cluster_link *link);
 
 /* What a server said before of permissions is of another request. */
 void nats_begin_request(const struct cluster_link *link);

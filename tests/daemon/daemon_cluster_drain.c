@@ -11,7 +11,6 @@
 
 #define expect harness_expect
 
-#define EXECUTIONS  "/v1/executions"
 #define DRAIN(node) "/v1/admin/cluster/nodes/" node "/drain"
 #define ONE_SLOT    "limits:\n  max_running: 1\n"
 #define FAKE(how)   "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
@@ -44,33 +43,11 @@ static void end(struct world *w)
     nats_end(&w->nats);
 }
 
-static const char *path_of(const char *id)
-{
-    static char path[128];
-
-    snprintf(path, sizeof(path), EXECUTIONS "/%s", id);
-    return path;
-}
-
-static void submit(const struct harness *h, const char *json, char ret_id[38])
-{
-    struct answer a = harness_run(h, json);
-
-    assert_int_equal(a.status, 202);
-    nodes_take_id(&a, ret_id);
-}
-
 /* Takes the only slot of a node. */
 static void fill(const struct harness *h, const char *json, char ret_id[38])
 {
-    submit(h, json, ret_id);
-    nodes_wait(h, path_of(ret_id), 200, "\"status\":\"running\"");
-}
-
-static void cancel(const struct harness *h, const char *id)
-{
-    expect(harness_request(h, "DELETE", path_of(id), "", "", 0), 202, "cancel");
-    nodes_wait(h, path_of(id), 200, "\"status\":\"cancelled\"");
+    nodes_submit(h, json, ret_id);
+    nodes_wait(h, nodes_path_of(ret_id), 200, "\"status\":\"running\"");
 }
 
 /* The node goes on with what it has; what is sent to it then runs at the other one. */
@@ -90,8 +67,8 @@ static void a_drained_node_takes_no_more(void **state)
     expect(harness_run(&w.b, SHORT), 200, "\"status\":\"success\"");
     harness_wait_metrics(&w.a, RAN("1"), true);
     harness_wait_metrics(&w.b, RAN("0"), true);
-    nodes_wait(&w.b, path_of(held), 200, "\"status\":\"running\"");
-    cancel(&w.b, held);
+    nodes_wait(&w.b, nodes_path_of(held), 200, "\"status\":\"running\"");
+    nodes_cancel(&w.b, held);
     nodes_wait(&w.a, DRAIN("b"), 200, "\"running\":0,\"waiting\":0");
     /* Also once it is another process. */
     nodes_stop(&w.b);
@@ -126,9 +103,9 @@ static void where_nobody_has_room_it_refuses(void **state)
     expect(refused, 503, "\"error\":\"draining\"");
     /* What only this node has goes nowhere else. */
     expect(harness_run(&w.b, "{\"skill\":\"demo\",\"session_id\":\"s\"}"), 503, "draining");
-    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
-    nodes_wait(&w.a, path_of(id), 200, "\"status\":\"success\"");
-    cancel(&w.a, held);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"success\"");
+    nodes_cancel(&w.a, held);
     harness_wait_metrics(&w.a, RUNNING("0"), true);
     nats_wait_node(&w.a, "\"takes_executions\":true");
     expect(harness_run(&w.b, SHORT), 200, "\"status\":\"success\"");
@@ -168,19 +145,19 @@ static void an_end_loses_nothing(void **state)
     begin(&w, ONE_SLOT);
     fill(&w.a, LONG, held);
     fill(&w.b, SOON, runs);
-    submit(&w.b, LONG, waits);
-    nodes_wait(&w.a, path_of(waits), 200, "\"status\":\"accepted\"");
+    nodes_submit(&w.b, LONG, waits);
+    nodes_wait(&w.a, nodes_path_of(waits), 200, "\"status\":\"accepted\"");
     nodes_stop(&w.b);
-    nodes_wait(&w.a, path_of(runs), 200, "\"status\":\"success\"");
-    expect(harness_get(&w.a, path_of(waits)), 200, "\"status\":\"accepted\"");
+    nodes_wait(&w.a, nodes_path_of(runs), 200, "\"status\":\"success\"");
+    expect(harness_get(&w.a, nodes_path_of(waits)), 200, "\"status\":\"accepted\"");
     nats_start_node(&w.b, &w.nats, "b", ONE_SLOT);
     nats_wait_node(&w.b, NODE_JOINED);
-    nodes_wait(&w.b, path_of(runs), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, nodes_path_of(runs), 200, "\"status\":\"success\"");
     /* Who has room first runs what waited. */
-    nodes_wait(&w.b, path_of(waits), 200, "\"status\":\"running\"");
-    cancel(&w.a, waits);
-    nodes_wait(&w.b, path_of(waits), 200, "\"status\":\"cancelled\"");
-    cancel(&w.a, held);
+    nodes_wait(&w.b, nodes_path_of(waits), 200, "\"status\":\"running\"");
+    nodes_cancel(&w.a, waits);
+    nodes_wait(&w.b, nodes_path_of(waits), 200, "\"status\":\"cancelled\"");
+    nodes_cancel(&w.a, held);
     end(&w);
 }
 

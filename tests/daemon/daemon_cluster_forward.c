@@ -48,14 +48,6 @@ static void end(struct world *w)
     nats_end(&w->nats);
 }
 
-static const char *path_of(const char *id)
-{
-    static char path[128];
-
-    snprintf(path, sizeof(path), EXECUTIONS "/%s", id);
-    return path;
-}
-
 /* Takes the only slot of a node. */
 static void fill(const struct harness *h, char ret_id[38])
 {
@@ -63,13 +55,7 @@ static void fill(const struct harness *h, char ret_id[38])
 
     assert_int_equal(a.status, 202);
     nodes_take_id(&a, ret_id);
-    nodes_wait(h, path_of(ret_id), 200, "\"status\":\"running\"");
-}
-
-static void cancel(const struct harness *h, const char *id)
-{
-    expect(harness_request(h, "DELETE", path_of(id), "", "", 0), 202, "cancel");
-    nodes_wait(h, path_of(id), 200, "\"status\":\"cancelled\"");
+    nodes_wait(h, nodes_path_of(ret_id), 200, "\"status\":\"running\"");
 }
 
 /* The answer is that of any execution, and its input is what came, byte for byte. */
@@ -109,7 +95,7 @@ static void who_has_no_room_asks_another(void **state)
         char id[38], path[160];
 
         nodes_take_id(&there, id);
-        snprintf(path, sizeof(path), "%s/files/a.txt", path_of(id));
+        snprintf(path, sizeof(path), "%s/files/a.txt", nodes_path_of(id));
         expect(harness_get(&w.a, path), 200, "alpha");
     }
     wait_free(&w.b);
@@ -119,7 +105,7 @@ static void who_has_no_room_asks_another(void **state)
     assert_non_null(strstr(there.body, "event: result"));
     answer_finish(&there);
     harness_wait_metrics(&w.b, RAN("4"), true);
-    cancel(&w.a, held);
+    nodes_cancel(&w.a, held);
     end(&w);
 }
 
@@ -154,16 +140,16 @@ static void where_nobody_has_room_it_waits(void **state)
         assert_int_equal(a.status, 202);
         nodes_take_id(&a, other);
     }
-    nodes_wait(&w.b, path_of(other), 200, "\"status\":\"running\"");
-    nodes_wait(&w.a, path_of(other), 200, "\"status\":\"accepted\"");
+    nodes_wait(&w.b, nodes_path_of(other), 200, "\"status\":\"running\"");
+    nodes_wait(&w.a, nodes_path_of(other), 200, "\"status\":\"accepted\"");
     assert_int_equal(pthread_create(&p.thread, NULL, run_short, &p), 0);
     harness_wait_metrics(&w.a, "\nskillvm_executions_queued 1\n", true);
-    cancel(&w.a, held);
+    nodes_cancel(&w.a, held);
     assert_int_equal(pthread_join(p.thread, NULL), 0);
     expect(p.answer, 200, "\"status\":\"success\"");
     harness_wait_metrics(&w.a, RAN("1"), true);
     /* From where it was asked for. */
-    cancel(&w.a, other);
+    nodes_cancel(&w.a, other);
     end(&w);
 }
 
@@ -197,13 +183,13 @@ static void keys_and_tenants_go_with_it(void **state)
     assert_non_null(strstr(list.body, id));
     answer_finish(&list);
     /* It is nobody else's. */
-    expect(harness_get(&w.b, path_of(id)), 404, "no execution");
+    expect(harness_get(&w.b, nodes_path_of(id)), 404, "no execution");
     answer_finish(&one);
     /* What is refused there is refused here: nothing is accepted twice or not at all. */
     expect(harness_request(&w.a, "POST", EXECUTIONS, headers, "{\"skill\":\"demo\"}",
                            strlen("{\"skill\":\"demo\"}")),
            404, "no skill named demo");
-    cancel(&w.a, held);
+    nodes_cancel(&w.a, held);
     end(&w);
 }
 
@@ -219,10 +205,10 @@ static void who_waits_hears_that_a_node_is_lost(void **state)
     fill(&w.a, held);
     a = harness_run(&w.a, LONG);
     nodes_take_id(&a, other);
-    nodes_wait(&w.b, path_of(other), 200, "\"status\":\"running\"");
+    nodes_wait(&w.b, nodes_path_of(other), 200, "\"status\":\"running\"");
     assert_int_equal(harness_stop(&w.b, SIGKILL), -1);
-    nodes_wait(&w.a, path_of(other), 200, "the node b was lost while this execution ran");
-    cancel(&w.a, held);
+    nodes_wait(&w.a, nodes_path_of(other), 200, "the node b was lost while this execution ran");
+    nodes_cancel(&w.a, held);
     nats_start_node(&w.b, &w.nats, "b", ONE_SLOT);
     nats_wait_node(&w.b, NODE_JOINED);
     end(&w);

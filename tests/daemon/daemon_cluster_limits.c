@@ -57,28 +57,6 @@ static void set_limits(const struct world *w, const char *limits)
     nodes_wait(&w->b, "/v1/admin/tenants/default", 200, limits);
 }
 
-static const char *path_of(const char *id)
-{
-    static char path[128];
-
-    snprintf(path, sizeof(path), EXECUTIONS "/%s", id);
-    return path;
-}
-
-static void submit(const struct harness *h, const char *json, char ret_id[38])
-{
-    struct answer a = harness_run(h, json);
-
-    assert_int_equal(a.status, 202);
-    nodes_take_id(&a, ret_id);
-}
-
-static void cancel(const struct harness *h, const char *id)
-{
-    expect(harness_request(h, "DELETE", path_of(id), "", "", 0), 202, "cancel");
-    nodes_wait(h, path_of(id), 200, "\"status\":\"cancelled\"");
-}
-
 /* What waits for others to end runs once they did, and once nobody knows of them any more. */
 static void a_cap_holds_over_nodes(void **state)
 {
@@ -88,23 +66,23 @@ static void a_cap_holds_over_nodes(void **state)
     (void)state;
     begin(&w, SLOTS("4"));
     set_limits(&w, "\"max_running\":2");
-    submit(&w.a, LONG, ids[0]);
-    submit(&w.a, LONG, ids[1]);
+    nodes_submit(&w.a, LONG, ids[0]);
+    nodes_submit(&w.a, LONG, ids[1]);
     harness_wait_metrics(&w.b, ELSEWHERE("2"), true);
-    submit(&w.b, CODE("exit", "0") ",\"async\":true}", ids[2]);
+    nodes_submit(&w.b, CODE("exit", "0") ",\"async\":true}", ids[2]);
     harness_wait_metrics(&w.a, WAITS("1"), true);
     harness_wait_metrics(&w.b, RUNNING("0"), true);
-    cancel(&w.a, ids[0]);
-    nodes_wait(&w.b, path_of(ids[2]), 200, "\"status\":\"success\"");
+    nodes_cancel(&w.a, ids[0]);
+    nodes_wait(&w.b, nodes_path_of(ids[2]), 200, "\"status\":\"success\"");
     harness_wait_metrics(&w.b, RAN("1"), true);
-    submit(&w.a, LONG, ids[0]);
+    nodes_submit(&w.a, LONG, ids[0]);
     harness_wait_metrics(&w.b, ELSEWHERE("2"), true);
-    submit(&w.b, LONG, ids[2]);
+    nodes_submit(&w.b, LONG, ids[2]);
     harness_wait_metrics(&w.a, WAITS("1"), true);
     assert_int_equal(harness_stop(&w.a, SIGKILL), -1);
-    nodes_wait(&w.b, path_of(ids[2]), 200, "\"status\":\"running\"");
+    nodes_wait(&w.b, nodes_path_of(ids[2]), 200, "\"status\":\"running\"");
     harness_wait_metrics(&w.b, ELSEWHERE("0"), true);
-    cancel(&w.b, ids[2]);
+    nodes_cancel(&w.b, ids[2]);
     nats_start_node(&w.a, &w.nats, "a", SLOTS("4"));
     nats_wait_node(&w.a, NODE_JOINED);
     end(&w);
@@ -182,17 +160,17 @@ static void what_waits_elsewhere_counts(void **state)
     begin(&w, SLOTS("4"));
     set_limits(&w, "\"max_running\":1,\"max_queued\":2");
     for (int i = 0; i < 3; i++) {
-        submit(&w.a, LONG, ids[i]);
+        nodes_submit(&w.a, LONG, ids[i]);
         harness_wait_metrics(&w.a, RUNNING("1"), true);
     }
     harness_wait_metrics(&w.b, WAITS("2"), true);
     expect(harness_run(&w.b, SHORT), 429, "max_queued: 2 of the tenant's executions");
-    cancel(&w.a, ids[2]);
+    nodes_cancel(&w.a, ids[2]);
     harness_wait_metrics(&w.b, WAITS("1"), true);
-    submit(&w.b, LONG, ids[2]);
+    nodes_submit(&w.b, LONG, ids[2]);
     for (int i = 0; i < 2; i++)
-        cancel(&w.a, ids[i]);
-    cancel(&w.b, ids[2]);
+        nodes_cancel(&w.a, ids[i]);
+    nodes_cancel(&w.b, ids[2]);
     end(&w);
 }
 
@@ -236,8 +214,8 @@ static void a_rate_is_taken_once(void **state)
     (void)state;
     begin(&w, SLOTS("1"));
     set_limits(&w, "\"rate_per_minute\":10");
-    submit(&w.a, LONG, held);
-    nodes_wait(&w.a, path_of(held), 200, "\"status\":\"running\"");
+    nodes_submit(&w.a, LONG, held);
+    nodes_wait(&w.a, nodes_path_of(held), 200, "\"status\":\"running\"");
     for (int i = 0; i < 7; i++) {
         char ran[80];
 
@@ -248,7 +226,7 @@ static void a_rate_is_taken_once(void **state)
                  i + 1);
         harness_wait_metrics(&w.b, ran, true);
     }
-    cancel(&w.a, held);
+    nodes_cancel(&w.a, held);
     end(&w);
 }
 

@@ -39,35 +39,16 @@ struct reader {
     struct answer answer;
 };
 
-static const char *path_of(const char *id)
-{
-    static char path[2][64];
-    static unsigned n;
-
-    n = !n;
-    snprintf(path[n], sizeof(path[n]), EXECUTIONS "/%.37s", id);
-    return path[n];
-}
-
-static void begin_json(const struct harness *h, const char *json, char ret[38])
-{
-    struct answer a = harness_run(h, json);
-
-    if (a.status != 202)
-        fail_msg("%d %s", a.status, a.body);
-    nodes_take_id(&a, ret);
-}
-
 /* Its one slot is taken until that is ended. */
 static void fill(const struct harness *h, char ret[38])
 {
-    begin_json(h, BUSY, ret);
-    nodes_wait(h, path_of(ret), 200, "\"status\":\"running\"");
+    nodes_submit(h, BUSY, ret);
+    nodes_wait(h, nodes_path_of(ret), 200, "\"status\":\"running\"");
 }
 
 static void end_one(const struct harness *h, const char *id)
 {
-    expect(harness_request(h, "DELETE", path_of(id), "", "", 0), 202, "");
+    expect(harness_request(h, "DELETE", nodes_path_of(id), "", "", 0), 202, "");
 }
 
 /* Nothing runs yet. The first is called so, or as its host is. */
@@ -114,10 +95,10 @@ static void expect_record(const struct world *w, const char *id, const char *par
 /* An asynchronous one that waits at a. */
 static void wait_at_a(const struct world *w, char ret[38])
 {
-    begin_json(&w->a, "{" FAKE("exit") ",\"async\":true}", ret);
-    expect(harness_get(&w->a, path_of(ret)), 200, "\"status\":\"accepted\"");
+    nodes_submit(&w->a, "{" FAKE("exit") ",\"async\":true}", ret);
+    expect(harness_get(&w->a, nodes_path_of(ret)), 200, "\"status\":\"accepted\"");
     expect_record(w, ret, "\"waits\":{\"object\":\"\",\"request\":\"{", true);
-    nodes_wait(&w->b, path_of(ret), 200, "\"status\":\"accepted\"");
+    nodes_wait(&w->b, nodes_path_of(ret), 200, "\"status\":\"accepted\"");
 }
 
 static void wait_large_at_a(const struct world *w, char ret[38])
@@ -127,7 +108,7 @@ static void wait_large_at_a(const struct world *w, char ret[38])
 
     memset(json + n, 'x', LARGE);
     (void)strcpy(json + n + LARGE, "\"}");
-    begin_json(&w->a, json, ret);
+    nodes_submit(&w->a, json, ret);
     expect_record(w, ret, "\"request\":\"{", false);
     expect_record(w, ret, "\"waits\":{\"object\":\"", true);
 }
@@ -143,12 +124,12 @@ static void where_nothing_is_lost_it_waits_its_turn(void **state)
     wait_at_a(&w, id);
     wait_at_a(&w, cancelled);
     end_one(&w.b, cancelled);
-    nodes_wait(&w.a, path_of(cancelled), 200, "\"status\":\"cancelled\"");
+    nodes_wait(&w.a, nodes_path_of(cancelled), 200, "\"status\":\"cancelled\"");
     end_one(&w.a, w.busy_a);
-    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
     expect_record(&w, id, "\"waits\"", false);
     expect_record(&w, id, "\"node\":\"a\"", true);
-    nodes_wait(&w.b, path_of(cancelled), 200, "\"status\":\"cancelled\"");
+    nodes_wait(&w.b, nodes_path_of(cancelled), 200, "\"status\":\"cancelled\"");
     end(&w);
 }
 
@@ -175,15 +156,15 @@ static void where_there_is_room_what_waits_goes(void **state)
     snprintf(reader.path, sizeof(reader.path), EXECUTIONS "/%s/events", id);
     assert_int_equal(pthread_create(&thread, NULL, read_events, &reader), 0);
     end_one(&w.b, w.busy_b);
-    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
-    nodes_wait(&w.a, path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"success\"");
     expect_record(&w, id, "\"node\":\"b\"", true);
     assert_int_equal(pthread_join(thread, NULL), 0);
     if (!answer_has(&reader.answer, "event: result") ||
         !answer_has(&reader.answer, "\"status\":\"success\""))
         fail_msg("events end with %s", reader.answer.body);
     answer_finish(&reader.answer);
-    expect(harness_get(&w.a, path_of(w.busy_a)), 200, "\"status\":\"running\"");
+    expect(harness_get(&w.a, nodes_path_of(w.busy_a)), 200, "\"status\":\"running\"");
     end(&w);
 }
 
@@ -206,7 +187,7 @@ static void what_goes_was_let_in_already(void **state)
     wait_at_a(&w, id);
     harness_wait_metrics(&w.b, WAIT_ELSEWHERE("1"), true);
     end_one(&w.b, w.busy_b);
-    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
     end(&w);
 }
 
@@ -223,12 +204,12 @@ static void what_waits_can_be_cancelled(void **state)
     fill(&w.a, w.busy_a);
     assert_int_equal(kill(w.b.pid, SIGSTOP), 0);
     for (size_t i = 0; i < 3; i++)
-        begin_json(&w.a, "{" FAKE("exit") ",\"async\":true}", ids[i]);
+        nodes_submit(&w.a, "{" FAKE("exit") ",\"async\":true}", ids[i]);
     for (size_t i = 0; i < 3; i++)
         end_one(&w.a, ids[i]);
     for (size_t i = 0; i < 3; i++)
-        nodes_wait(&w.a, path_of(ids[i]), 200, "\"status\":\"cancelled\"");
-    expect(harness_get(&w.a, path_of(w.busy_a)), 200, "\"status\":\"running\"");
+        nodes_wait(&w.a, nodes_path_of(ids[i]), 200, "\"status\":\"cancelled\"");
+    expect(harness_get(&w.a, nodes_path_of(w.busy_a)), 200, "\"status\":\"running\"");
     assert_int_equal(kill(w.b.pid, SIGCONT), 0);
     nats_wait_node(&w.b, NODE_JOINED);
     end(&w);
@@ -258,13 +239,13 @@ static void while_a_node_stops_what_waits_goes(void **state)
     assert_int_equal(kill(w.a.pid, SIGTERM), 0);
     wait_stopping(&w.a);
     end_one(&w.b, w.busy_b);
-    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
     /* What ran there is not over yet. */
-    expect(harness_get(&w.b, path_of(w.busy_a)), 200, "\"status\":\"accepted\"");
+    expect(harness_get(&w.b, nodes_path_of(w.busy_a)), 200, "\"status\":\"accepted\"");
     assert_int_equal(harness_stop(&w.a, SIGTERM), 0);
-    nodes_wait(&w.b, path_of(w.busy_a), 200, "\"status\":\"cancelled\"");
+    nodes_wait(&w.b, nodes_path_of(w.busy_a), 200, "\"status\":\"cancelled\"");
     nats_start_node(&w.a, &w.nats, "a", LINES);
-    nodes_wait(&w.a, path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"success\"");
     nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
     end(&w);
 }
@@ -282,14 +263,14 @@ static void what_waits_at_a_node_that_stops_another_runs(void **state)
     assert_int_equal(kill(w.a.pid, SIGTERM), 0);
     /* Twice: what runs is not waited for. */
     assert_int_equal(harness_stop(&w.a, SIGTERM), 0);
-    nodes_wait(&w.b, path_of(w.busy_a), 200, "\"status\":\"cancelled\"");
+    nodes_wait(&w.b, nodes_path_of(w.busy_a), 200, "\"status\":\"cancelled\"");
     end_one(&w.b, w.busy_b);
-    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
-    nodes_wait(&w.b, path_of(large), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, nodes_path_of(large), 200, "\"status\":\"success\"");
     expect_record(&w, id, "\"node\":\"b\"", true);
     nats_start_node(&w.a, &w.nats, "a", LINES);
-    nodes_wait(&w.a, path_of(id), 200, "\"status\":\"success\"");
-    nodes_wait(&w.a, path_of(large), 200, "\"status\":\"success\"");
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.a, nodes_path_of(large), 200, "\"status\":\"success\"");
     nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
     end(&w);
 }
@@ -304,9 +285,10 @@ static void lose_and_begin_anew(const char *a_name)
     wait_at_a(&w, id);
     assert_int_equal(harness_stop(&w.a, SIGKILL), -1);
     nats_start_node(&w.a, &w.nats, a_name, LINES);
-    nodes_wait(&w.a, path_of(id), 200, "\"status\":\"success\"");
-    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
-    nodes_wait(&w.b, path_of(w.busy_a), 200, "the daemon stopped while this execution ran");
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, nodes_path_of(w.busy_a), 200,
+               "the daemon stopped while this execution ran");
     end_one(&w.b, w.busy_b);
     end(&w);
 }
@@ -331,16 +313,17 @@ static void what_waits_keeps_no_end_waiting(void **state)
 
     (void)state;
     begin_free(&w, "a", LINES);
-    begin_json(&w.a, LATE, id);
+    nodes_submit(&w.a, LATE, id);
     assert_string_equal(id, LATE_ID);
-    nodes_wait(&w.a, path_of(id), 200, "\"status\":\"running\"");
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"running\"");
     fill(&w.b, w.busy_b);
     for (unsigned i = 0; i < MANY; i++)
-        begin_json(&w.a, "{" FAKE("exit") ",\"async\":true}", id);
-    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"accepted\"");
+        nodes_submit(&w.a, "{" FAKE("exit") ",\"async\":true}", id);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"accepted\"");
     assert_int_equal(harness_stop(&w.a, SIGKILL), -1);
-    nodes_wait(&w.b, path_of(LATE_ID), 200, "the node a was lost while this execution ran");
-    expect(harness_get(&w.b, path_of(w.busy_b)), 200, "\"status\":\"running\"");
+    nodes_wait(&w.b, nodes_path_of(LATE_ID), 200,
+               "the node a was lost while this execution ran");
+    expect(harness_get(&w.b, nodes_path_of(w.busy_b)), 200, "\"status\":\"running\"");
     end_one(&w.b, w.busy_b);
     nodes_end(&w.b);
     harness_finish(&w.a);
@@ -359,14 +342,14 @@ static void who_was_away_begins_nothing_twice(void **state)
     wait_at_a(&w, id);
     assert_int_equal(kill(w.a.pid, SIGSTOP), 0);
     end_one(&w.b, w.busy_b);
-    nodes_wait(&w.b, path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
     expect_record(&w, id, "\"node\":\"b\"", true);
     assert_int_equal(kill(w.a.pid, SIGCONT), 0);
     nats_wait_node(&w.a, NODE_JOINED);
     /* Unless b has ended that too. */
-    answer = harness_request(&w.a, "DELETE", path_of(w.busy_a), "", "", 0);
+    answer = harness_request(&w.a, "DELETE", nodes_path_of(w.busy_a), "", "", 0);
     answer_finish(&answer);
-    nodes_wait(&w.a, path_of(id), 200, "\"status\":\"success\"");
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"success\"");
     expect_record(&w, id, "\"node\":\"b\"", true);
     nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
     end(&w);

@@ -165,3 +165,28 @@ void nodes_take_id(struct answer *a, char ret[38])
     snprintf(ret, 38, "%.37s", at);
     answer_finish(a);
 }
+
+const char *nodes_path_of(const char *id)
+{
+    static char path[2][64];
+    static unsigned n;
+
+    n = !n;
+    snprintf(path[n], sizeof(path[n]), "/v1/executions/%.37s", id);
+    return path[n];
+}
+
+void nodes_submit(const struct harness *h, const char *json, char ret[38])
+{
+    struct answer a = harness_run(h, json);
+
+    if (a.status != 202)
+        fail_msg("%d %s", a.status, a.body);
+    nodes_take_id(&a, ret);
+}
+
+void nodes_cancel(const struct harness *h, const char *id)
+{
+    harness_expect(harness_request(h, "DELETE", nodes_path_of(id), "", "", 0), 202, "cancel");
+    nodes_wait(h, nodes_path_of(id), 200, "\"status\":\"cancelled\"");
+}

@@ -35,6 +35,12 @@ int nodes_try_key(const struct harness *h, const char *key);
 void nodes_wait_key(const struct harness *h, const char *key, int status);
 /* Waits until a GET of the operator's gives this status and this part. */
 void nodes_wait(const struct harness *h, const char *path, int status, const char *part);
+/* The path of an execution: one of two that are good at once. */
+const char *nodes_path_of(const char *id);
+/* Sends an asynchronous one, which is accepted. */
+void nodes_submit(const struct harness *h, const char *json, char ret[38]);
+/* Ends one at a node, and waits until it says so. */
+void nodes_cancel(const struct harness *h, const char *id);
 /* The id of the execution that an answer names; finishes the answer. */
 void nodes_take_id(struct answer *a, char ret[38]);
 

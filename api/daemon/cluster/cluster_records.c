@@ -372,25 +372,6 @@ static int next_claimed(const void *ctx, const struct record *there, struct reco
     return 0;
 }
 
-/* Whether it is so still: servers may take two writes on one condition that come at once. */
-static int next_still(const void *ctx, const struct record *there, struct record *ret)
-{
-    (void)ret;
-    return there->id[0] && !there->status[0] && is_of_same(there, ctx) ? -EALREADY : -ENOENT;
-}
-
-int cluster_record_is_ours(struct cluster *c, const char *id, struct err *err)
-{
-    struct record_copy there = {0};
-    struct record ours = {0};
-    int r;
-
-    cluster_sign_record(c, &ours);
-    r = update(c, id, next_still, &ours, &there, err);
-    record_copy_finish(&there);
-    return r == -EALREADY ? 0 : r;
-}
-
 int cluster_record_claim(struct cluster *c, const char *id, const char *node,
                          const char *instance, struct record_copy *ret, struct err *err)
 {
@@ -421,6 +402,20 @@ int cluster_record_read(struct cluster *c, const char *id, struct record_copy *r
         return 0;
     record_copy_finish(ret);
     return r;
+}
+
+/* Asked for once more: servers may take two writes on one condition that come at once. */
+int cluster_record_is_ours(struct cluster *c, const char *id, struct err *err)
+{
+    struct record_copy there = {0};
+    struct record ours = {0};
+    int r = cluster_record_read(c, id, &there, err);
+    bool is_so;
+
+    cluster_sign_record(c, &ours);
+    is_so = r == 0 && !there.record.status[0] && is_of_same(&there.record, &ours);
+    record_copy_finish(&there);
+    return r < 0 || is_so ? r : -ENOENT;
 }
 
 static int next_offered(const void *ctx, const struct record *there, struct record *ret)

@@ -312,13 +312,14 @@ struct fair_entry *fair_queue_take(struct fair_queue *q, uint64_t now_ns)
     return entry;
 }
 
-static struct fair_entry *find_lendable(const struct fair_tenant *t,
-                                        bool (*may)(const struct fair_entry *))
+/* The first that is so, or is not; with NULL none is. */
+static struct fair_entry *first_that(const struct fair_tenant *t,
+                                     bool (*is)(const struct fair_entry *), bool wanted)
 {
     struct fair_entry *entry;
 
     TAILQ_FOREACH(entry, &t->waiting, link) {
-        if (may(entry))
+        if ((is && is(entry)) == wanted)
             return entry;
     }
     return NULL;
@@ -328,22 +329,27 @@ struct fair_entry *fair_queue_lend(struct fair_queue *q, bool (*may)(const struc
                                    uint64_t now_ns, struct fair_tenant **ret_tenant)
 {
     struct fair_tenant *t, *best = NULL;
-    struct fair_entry *entry;
+    struct fair_entry *found = NULL;
 
     update(q, now_ns);
     LIST_FOREACH(t, &q->tenants, link) {
-        if (may_run(t) && find_lendable(t, may) && (!best || t->had < best->had))
-            best = t;
+        struct fair_entry *entry;
+
+        if (!may_run(t) || (best && t->had >= best->had))
+            continue;
+        entry = first_that(t, may, true);
+        if (!entry)
+            continue;
+        best = t;
+        found = entry;
     }
-    if (!best)
+    if (!found)
         return NULL;
-    entry = find_lendable(best, may);
-    unlink_waiting(q, entry);
-    entry->tenant = NULL;
+    fair_queue_remove(q, found);
     best->n_kept++;
     q->count.waiting++;
     *ret_tenant = best;
-    return entry;
+    return found;
 }
 
 void fair_queue_return(struct fair_tenant *tenant, struct fair_entry *entry)
@@ -369,10 +375,8 @@ struct fair_entry *fair_queue_drain(struct fair_queue *q,
     struct fair_tenant *t;
 
     LIST_FOREACH(t, &q->tenants, link) {
-        struct fair_entry *entry = TAILQ_FIRST(&t->waiting);
+        struct fair_entry *entry = first_that(t, stays, false);
 
-        while (entry && stays && stays(entry))
-            entry = TAILQ_NEXT(entry, link);
         if (entry) {
             fair_queue_remove(q, entry);
             return entry;

@@ -180,8 +180,7 @@ int ledger_offer(struct ledger *ledger, const struct registry_execution *executi
 static int pass(struct ledger *ledger, const struct record *ours, struct record *theirs,
                 struct err *err)
 {
-    int r = theirs->status[0] ? registry_record_adopt(ledger->env.registry, theirs, err)
-                              : registry_record_pass(ledger->env.registry, theirs, err);
+    int r = registry_record_believe(ledger->env.registry, theirs, err);
 
     log_info("ledger", "execution=%s has=%s", ours->id, theirs->node);
     return r < 0 ? r : -EEXIST;

@@ -73,19 +73,6 @@ int lost_tell(struct registry *registry, struct cluster *cluster, const struct r
     return r;
 }
 
-/* The row of another's as a record. */
-static int find(struct registry *registry, const struct registry_process *process,
-                const char *id, struct record *ret, struct err *err)
-{
-    int r = registry_record_other(registry, id, ret, err);
-
-    if (r < 0)
-        return r;
-    memcpy(ret->node, process->node, sizeof(ret->node));
-    memcpy(ret->instance, process->instance, sizeof(ret->instance));
-    return 0;
-}
-
 /* Who sees to what processes left, and to how many more of each kind. */
 struct heir {
     struct registry *registry;
@@ -114,12 +101,11 @@ static int end_one(const struct heir *heir, const struct record *record)
     return r;
 }
 
-static int end_of(const struct heir *heir, const struct registry_process *process,
-                  const char *id)
+static int end_of(const struct heir *heir, const char *id)
 {
     struct record record;
     struct err ignored = {0};
-    int r = find(heir->registry, process, id, &record, &ignored);
+    int r = registry_record_other(heir->registry, id, &record, &ignored);
 
     return r < 0 ? r : end_one(heir, &record);
 }
@@ -135,7 +121,7 @@ static bool end_all(struct heir *heir, const struct registry_process *process)
 
         if (registry_record_unfinished(heir->registry, process, false, id, id, &ignored) < 0)
             return true;
-        r = end_of(heir, process, id);
+        r = end_of(heir, id);
         if (r < 0 && r != -ENOENT)
             return false;
     }

@@ -119,17 +119,12 @@ static int give_up(const struct waiting_env *env, const struct record *record, c
 }
 
 /* The servers have no record of it: who had it may have, or this node alone. */
-static int give_up_row(const struct waiting_env *env, const char *id,
-                       const struct registry_process *process, struct err *err)
+static int give_up_row(const struct waiting_env *env, const char *id, struct err *err)
 {
     struct record record;
     int r = registry_record_other(env->registry, id, &record, err);
 
-    if (r < 0)
-        return r;
-    memcpy(record.node, process->node, sizeof(record.node));
-    memcpy(record.instance, process->instance, sizeof(record.instance));
-    return give_up(env, &record, "the servers lost its request", err);
+    return r < 0 ? r : give_up(env, &record, "the servers lost its request", err);
 }
 
 /* As the servers say of it. What is about to be this process's own is not passed on. */
@@ -142,8 +137,7 @@ static int believe(const struct waiting_env *env, const struct record *theirs, s
     if (!theirs->status[0] && strcmp(theirs->node, ours.node) == 0 &&
         strcmp(theirs->instance, ours.instance) == 0)
         return 0;
-    r = theirs->status[0] ? registry_record_adopt(env->registry, theirs, err)
-                          : registry_record_pass(env->registry, theirs, err);
+    r = registry_record_believe(env->registry, theirs, err);
 
     return r < 0 ? r : -ENOENT;
 }
@@ -194,7 +188,7 @@ static bool is_here(const struct waiting_env *env, const char *id)
 
 /* What a claim found, with the record as it was. */
 static int see_to(struct waiting_env *env, int claimed, const struct record *record,
-                  const struct registry_process *process, struct err *err)
+                  struct err *err)
 {
     switch (claimed) {
     case 0:
@@ -204,7 +198,7 @@ static int see_to(struct waiting_env *env, int claimed, const struct record *rec
     case -EEXIST:
         return believe(env, record, err);
     case -ENODATA:
-        return give_up_row(env, record->id, process, err);
+        return give_up_row(env, record->id, err);
     case -EAGAIN:
         return doubt(env, record->id, claimed);
     default:
@@ -223,7 +217,7 @@ int waiting_take_over(struct waiting_env *env, const char *id,
         return 0;
     r = cluster_record_claim(env->cluster, id, process->node, process->instance, &copy, err);
     (void)snprintf(copy.record.id, sizeof(copy.record.id), "%s", id);
-    r = see_to(env, r, &copy.record, process, err);
+    r = see_to(env, r, &copy.record, err);
     record_copy_finish(&copy);
     return r;
 }

@@ -50,7 +50,9 @@ enum statement {
     " artifact_bytes = ?6, result_bytes = ?7 + (?3 IS NOT NULL)"
 #define ACCEPTED                                                                               \
     "e.id, e.tenant_id, e.skill_name, e.skill_version, e.skill_digest,"                        \
-    " COALESCE(e.idempotency_key, ''), COALESCE(e.request_digest, ''), e.accepted_ns, r.waits"
+    " COALESCE(e.idempotency_key, ''), COALESCE(e.request_digest, ''), e.accepted_ns, "        \
+    "r.waits,"                                                                                 \
+    " r.node, r.instance"
 
 static const char *const text[N_STATEMENTS] = {
     [ACCEPT] = "INSERT OR IGNORE INTO executions(id, status, skill_name, skill_version,"
@@ -157,6 +159,8 @@ static const struct registry_column columns[] = {
     REGISTRY_COLUMN(REGISTRY_ID, read_record, record.request_digest),
     REGISTRY_COLUMN(REGISTRY_NUMBER, read_record, record.accepted_ns),
     REGISTRY_COLUMN(REGISTRY_BOOL, read_record, record.waits),
+    REGISTRY_COLUMN(REGISTRY_ID, read_record, record.node),
+    REGISTRY_COLUMN(REGISTRY_ID, read_record, record.instance),
     REGISTRY_COLUMN(REGISTRY_ID, read_record, record.status),
     REGISTRY_COLUMN(REGISTRY_NUMBER, read_record, record.finished_ns),
     REGISTRY_COLUMN(REGISTRY_NUMBER, read_record, record.cpu_ms),
@@ -166,7 +170,7 @@ static const struct registry_column columns[] = {
     REGISTRY_COLUMN(REGISTRY_TEXT, read_record, result),
 };
 static const struct registry_rows kind = REGISTRY_ROWS(read_record, columns);
-#define N_ACCEPTED 9u
+#define N_ACCEPTED 11u
 static const struct registry_rows accepted_kind = {sizeof(struct read_record), columns,
                                                    N_ACCEPTED, NULL};
 
@@ -578,6 +582,13 @@ int registry_record_other(struct registry *registry, const char *id, struct reco
     if (r == 0)
         *ret = row.record;
     return r;
+}
+
+int registry_record_believe(struct registry *registry, const struct record *record,
+                            struct err *err)
+{
+    return record->status[0] ? registry_record_adopt(registry, record, err)
+                             : registry_record_pass(registry, record, err);
 }
 
 int registry_records_untell(struct registry *registry, uint64_t since_ns, struct err *err)

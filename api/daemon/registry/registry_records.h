@@ -48,6 +48,10 @@ int registry_records_untell(struct registry *registry, uint64_t since_ns, struct
 int registry_record_adopt(struct registry *registry, const struct record *record,
                           struct err *err);
 
+/* A row says what others say of it, that has ended or not: as of one of these two. */
+int registry_record_believe(struct registry *registry, const struct record *record,
+                            struct err *err);
+
 /* The record at a place. 0; -EINVAL: it is none, and left out. */
 typedef int registry_record_at(const void *ctx, size_t at, struct record *ret);
 /*
@@ -82,7 +86,7 @@ int registry_record_unfinished(struct registry *registry,
                                const struct registry_process *process, bool waits,
                                const char *after, char ret[RECORD_ID_SIZE], struct err *err);
 
-/* What a row was accepted with, as a record without its process. As above. */
+/* What a row was accepted with, and whose it is ("": ours). As above. */
 int registry_record_other(struct registry *registry, const char *id, struct record *ret,
                           struct err *err);
 

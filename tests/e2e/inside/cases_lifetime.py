@@ -24,8 +24,8 @@ from harness import (
 
 SLEEPER = """
 import os, time
-print("started", flush=True)
 open(os.environ["SANDBOX_OUTPUT"], "w").write("1")
+print("started", flush=True)
 time.sleep(%d)
 """
 

@@ -47,16 +47,6 @@ static void end(struct world *w)
     nats_end(&w->nats);
 }
 
-/* Of the tenant that the operator works for; both nodes know them then. */
-static void set_limits(const struct world *w, const char *limits)
-{
-    char json[256];
-
-    snprintf(json, sizeof(json), "{\"limits\":{%s}}", limits);
-    expect(nodes_admin(&w->a, "PATCH", "/v1/admin/tenants/default", json), 200, limits);
-    nodes_wait(&w->b, "/v1/admin/tenants/default", 200, limits);
-}
-
 /* What waits for others to end runs once they did, and once nobody knows of them any more. */
 static void a_cap_holds_over_nodes(void **state)
 {
@@ -65,7 +55,7 @@ static void a_cap_holds_over_nodes(void **state)
 
     (void)state;
     begin(&w, SLOTS("4"));
-    set_limits(&w, "\"max_running\":2");
+    nodes_set_limits(&w.a, &w.b, "\"max_running\":2");
     nodes_submit(&w.a, LONG, ids[0]);
     nodes_submit(&w.a, LONG, ids[1]);
     harness_wait_metrics(&w.b, ELSEWHERE("2"), true);
@@ -128,7 +118,7 @@ static void a_cap_is_overshot_by_what_is_said(void **state)
 
     (void)state;
     begin(&w, SLOTS("4"));
-    set_limits(&w, "\"max_running\":2");
+    nodes_set_limits(&w.a, &w.b, "\"max_running\":2");
     for (size_t i = 0; i < SENT; i++) {
         spans[i].node = i % 2 ? &w.b : &w.a;
         assert_int_equal(pthread_create(&spans[i].thread, NULL, run_span, &spans[i]), 0);
@@ -158,7 +148,7 @@ static void what_waits_elsewhere_counts(void **state)
 
     (void)state;
     begin(&w, SLOTS("4"));
-    set_limits(&w, "\"max_running\":1,\"max_queued\":2");
+    nodes_set_limits(&w.a, &w.b, "\"max_running\":1,\"max_queued\":2");
     for (int i = 0; i < 3; i++) {
         nodes_submit(&w.a, LONG, ids[i]);
         harness_wait_metrics(&w.a, RUNNING("1"), true);
@@ -198,7 +188,7 @@ static void a_rate_holds_over_nodes(void **state)
 
     (void)state;
     begin(&w, SLOTS("4"));
-    set_limits(&w, "\"rate_per_minute\":60");
+    nodes_set_limits(&w.a, &w.b, "\"rate_per_minute\":60");
     assert_int_equal(begin_many(&w.a, 50), 50);
     /* The rest, and what comes back meanwhile. */
     assert_true(begin_many(&w.b, 50) < 40);
@@ -213,7 +203,7 @@ static void a_rate_is_taken_once(void **state)
 
     (void)state;
     begin(&w, SLOTS("1"));
-    set_limits(&w, "\"rate_per_minute\":10");
+    nodes_set_limits(&w.a, &w.b, "\"rate_per_minute\":10");
     nodes_submit(&w.a, LONG, held);
     nodes_wait(&w.a, nodes_path_of(held), 200, "\"status\":\"running\"");
     for (int i = 0; i < 7; i++) {
@@ -323,7 +313,7 @@ static void what_is_no_nodes_word_counts_for_nothing(void **state)
 
     (void)state;
     begin(&w, SLOTS("1"));
-    set_limits(&w, "\"max_running\":1");
+    nodes_set_limits(&w.a, &w.b, "\"max_running\":1");
     say(&w, "c", SAID("c"));
     say(&w, "b", SAID("b"));
     say(&w, "b", SAID("c"));

@@ -18,6 +18,7 @@
 
 #define EXECUTIONS        "/v1/executions"
 #define LINES             "limits:\n  max_running: 1\n  max_queued: 200\n"
+#define SLOTS             "limits:\n  max_running: 4\n"
 #define FAKE(how)         "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
 #define BUSY              "{" FAKE("ticks") ",\"timeout\":600,\"async\":true}"
 #define LARGE             40000 /* bytes of an input, which no record has room for */
@@ -52,9 +53,10 @@ static void end_one(const struct harness *h, const char *id)
 }
 
 /* Nothing runs yet. The first is called so, or as its host is. */
-static void begin_free(struct world *w, const char *a_name, const char *a_lines)
+static void begin_free(struct world *w, const char *a_name, const char *a_lines,
+                       const char *b_lines)
 {
-    nodes_begin_named(&w->nats, &w->a, a_name, a_lines, &w->b, LINES);
+    nodes_begin_named(&w->nats, &w->a, a_name, a_lines, &w->b, b_lines);
     assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
     nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
 }
@@ -62,7 +64,7 @@ static void begin_free(struct world *w, const char *a_name, const char *a_lines)
 /* Both are full. */
 static void begin_as(struct world *w, const char *a_name, const char *a_lines)
 {
-    begin_free(w, a_name, a_lines);
+    begin_free(w, a_name, a_lines, LINES);
     fill(&w->a, w->busy_a);
     fill(&w->b, w->busy_b);
 }
@@ -79,17 +81,41 @@ static void end(struct world *w)
     nats_end(&w->nats);
 }
 
-/* What the servers have of one. */
-static void expect_record(const struct world *w, const char *id, const char *part, bool there)
+/* What the servers have of one. The caller's. */
+static char *record_of(const struct world *w, const char *id)
 {
     char subject[128], found[256], *record;
 
     snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
     record = nats_last(&w->nats, "KV_skillvm_executions", subject, found);
     assert_non_null(record);
+    return record;
+}
+
+static void expect_record(const struct world *w, const char *id, const char *part, bool there)
+{
+    char *record = record_of(w, id);
+
     if ((strstr(record, part) != NULL) != there)
         fail_msg("%s is%s in %s", part, there ? " not" : "", record);
     free(record);
+}
+
+/* Until it waits at b. */
+static void wait_at_b(const struct world *w, const char *id)
+{
+    uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+    bool waits = false;
+
+    while (!waits) {
+        char *record = record_of(w, id);
+
+        waits = strstr(record, "\"node\":\"b\"") && strstr(record, "\"request\":\"{");
+        if (!waits && clock_monotonic_ns() > until_ns)
+            fail_msg("what waits is %s", record);
+        free(record);
+        usleep(50000);
+    }
 }
 
 /* An asynchronous one that waits at a. */
@@ -199,7 +225,7 @@ static void what_waits_can_be_cancelled(void **state)
     char ids[3][38];
 
     (void)state;
-    begin_free(&w, "a", LINES);
+    begin_free(&w, "a", LINES, LINES);
     nats_wait_node(&w.b, "\"takes_executions\":true");
     fill(&w.a, w.busy_a);
     assert_int_equal(kill(w.b.pid, SIGSTOP), 0);
@@ -305,6 +331,33 @@ static void a_node_that_has_its_hosts_name_is_no_other(void **state)
     lose_and_begin_anew(NULL);
 }
 
+/*
+ * A slot is free, but its tenant has all it may: also that waits for a turn at whatever node,
+ * and at the one that took it over as where it came from.
+ */
+static void what_waits_for_its_tenant_alone_is_run_too(void **state)
+{
+    struct world w = {0};
+    char runs[38], id[38], own[38];
+
+    (void)state;
+    begin_free(&w, "a", SLOTS, SLOTS);
+    nodes_set_limits(&w.a, &w.b, "\"max_running\":1");
+    fill(&w.a, runs);
+    wait_at_a(&w, id);
+    nodes_submit(&w.b, BUSY, own);
+    assert_int_equal(harness_stop(&w.a, SIGKILL), -1);
+    nodes_wait(&w.b, nodes_path_of(runs), 200, "\"status\":\"failed\"");
+    nodes_wait(&w.b, nodes_path_of(own), 200, "\"status\":\"running\"");
+    wait_at_b(&w, id);
+    end_one(&w.b, own);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
+    expect_record(&w, id, "\"node\":\"b\"", true);
+    nodes_end(&w.b);
+    harness_finish(&w.a);
+    nats_end(&w.nats);
+}
+
 /* However much waited there, and nobody has room for it: what ran fails. */
 static void what_waits_keeps_no_end_waiting(void **state)
 {
@@ -312,7 +365,7 @@ static void what_waits_keeps_no_end_waiting(void **state)
     char id[38];
 
     (void)state;
-    begin_free(&w, "a", LINES);
+    begin_free(&w, "a", LINES, LINES);
     nodes_submit(&w.a, LATE, id);
     assert_string_equal(id, LATE_ID);
     nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"running\"");
@@ -366,6 +419,7 @@ int main(void)
         cmocka_unit_test(what_waits_at_a_node_that_stops_another_runs),
         cmocka_unit_test(what_waited_at_a_lost_node_is_run),
         cmocka_unit_test(a_node_that_has_its_hosts_name_is_no_other),
+        cmocka_unit_test(what_waits_for_its_tenant_alone_is_run_too),
         cmocka_unit_test(what_waits_keeps_no_end_waiting),
         cmocka_unit_test(who_was_away_begins_nothing_twice),
     };

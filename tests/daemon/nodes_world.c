@@ -156,6 +156,15 @@ void nodes_wait(const struct harness *h, const char *path, int status, const cha
     }
 }
 
+void nodes_set_limits(const struct harness *h, const struct harness *other, const char *limits)
+{
+    char json[256];
+
+    snprintf(json, sizeof(json), "{\"limits\":{%s}}", limits);
+    harness_expect(nodes_admin(h, "PATCH", "/v1/admin/tenants/default", json), 200, limits);
+    nodes_wait(other, "/v1/admin/tenants/default", 200, limits);
+}
+
 void nodes_take_id(struct answer *a, char ret[38])
 {
     const char *at = strstr(a->body, "exec_");

@@ -33,6 +33,8 @@ void nodes_key(const struct harness *h, const char *tenant, char ret_key[80], ch
 int nodes_try_key(const struct harness *h, const char *key);
 /* Waits until it answers so. */
 void nodes_wait_key(const struct harness *h, const char *key, int status);
+/* Sets limits of the tenant that the operator works for; another node knows them then, too. */
+void nodes_set_limits(const struct harness *h, const struct harness *other, const char *limits);
 /* Waits until a GET of the operator's gives this status and this part. */
 void nodes_wait(const struct harness *h, const char *path, int status, const char *part);
 /* The path of an execution: one of two that are good at once. */

@@ -17,6 +17,7 @@
 #define FOLLOW_MS 5000u  /* within which what was written comes back */
 #define GAP_MS    3000u  /* for which nothing came of what there is */
 #define GAP_MAX   1024u  /* entries of it that are read one by one */
+#define AGAIN_MAX 16u    /* entries that are read again between two looks at what comes */
 
 static void set_fault(struct cluster_tail *tail, enum cluster_fault fault,
                       const struct err *err)
@@ -165,26 +166,37 @@ static bool is_gap(const struct tail_session *s, const struct cluster_bucket *bu
            bucket->last_revision - s->place.revision <= GAP_MAX;
 }
 
+/* Stages what the server that leads has at a revision, and counts it, where there is something.
+ */
+static enum cluster_fault take_at(struct tail_session *s, uint64_t revision, size_t *found,
+                                  struct err *err)
+{
+    const struct cluster_driver *driver = s->cluster->driver;
+    struct cluster_entry entry = {0};
+    enum cluster_fault fault =
+        driver->get_at(s->link, s->tail->kind->bucket, revision, &entry, err);
+
+    if (fault == CLUSTER_NO_ENTRY) {
+        *err = (struct err){0};
+        return CLUSTER_OK;
+    }
+    if (fault != CLUSTER_OK)
+        return fault;
+    (*found)++;
+    fault = s->tail->kind->check(s, &entry, err);
+    driver->release(&entry);
+    return fault;
+}
+
 /* Takes what the server has that leads. */
 static enum cluster_fault fill_gap(struct tail_session *s, uint64_t last, struct err *err)
 {
-    const struct cluster_driver *driver = s->cluster->driver;
     enum cluster_fault fault = CLUSTER_OK;
     size_t found = 0;
 
     for (uint64_t at = s->place.revision + 1; fault == CLUSTER_OK && at <= last; at++) {
-        struct cluster_entry entry = {0};
-
         s->revision = at - 1;
-        fault = driver->get_at(s->link, s->tail->kind->bucket, at, &entry, err);
-        found += fault == CLUSTER_OK;
-        if (fault == CLUSTER_OK)
-            fault = s->tail->kind->check(s, &entry, err);
-        driver->release(&entry);
-        if (fault == CLUSTER_NO_ENTRY) {
-            *err = (struct err){0};
-            fault = CLUSTER_OK;
-        }
+        fault = take_at(s, at, &found, err);
     }
     s->revision = last;
     if (fault == CLUSTER_OK)
@@ -193,6 +205,21 @@ static enum cluster_fault fill_gap(struct tail_session *s, uint64_t last, struct
         return fault;
     (void)err_set(err, EIO, "what is in the bucket %s came by no watch", s->tail->kind->bucket);
     return CLUSTER_UNREACHABLE;
+}
+
+/*
+ * Some of what was here before the session began, by the server that leads: a watch may be at
+ * one that lacks some of it.
+ */
+static enum cluster_fault read_again(struct tail_session *s, struct err *err)
+{
+    enum cluster_fault fault = CLUSTER_OK;
+    size_t found = 0;
+
+    for (unsigned n = 0; fault == CLUSTER_OK && n < AGAIN_MAX && s->again_at < s->again_end;
+         n++)
+        fault = take_at(s, ++s->again_at, &found, err);
+    return fault == CLUSTER_OK && found > 0 ? commit(s, err) : fault;
 }
 
 /*
@@ -265,9 +292,12 @@ static enum cluster_fault stay(struct tail_session *s, struct err *err)
         bool some = false;
 
         fault = clock_monotonic_ns() < s->look_ns ? CLUSTER_OK : look(s, err);
+        if (fault == CLUSTER_OK)
+            fault = read_again(s, err);
         if (fault != CLUSTER_OK)
             break;
-        fault = c->driver->next(s->link, CLUSTER_SLICE_MS, &some, &entry, err);
+        fault = c->driver->next(s->link, s->again_at < s->again_end ? 1 : CLUSTER_SLICE_MS,
+                                &some, &entry, err);
         if (!some)
             continue;
         fault = take(s, &entry, err);
@@ -310,7 +340,9 @@ static enum cluster_fault begin(struct tail_session *s, struct err *err)
         s->place.revision = 0;
     memcpy(s->place.bucket, name, sizeof(name));
     memcpy(s->leader, bucket.leader, sizeof(s->leader));
-    s->revision = s->place.revision > kind->again ? s->place.revision - kind->again : 0;
+    s->revision = s->place.revision;
+    s->again_end = s->place.revision;
+    s->again_at = s->again_end > kind->again ? s->again_end - kind->again : 0;
     if (kind->began)
         kind->began(s, s->is_whole ? 0 : s->place.noted_ns);
     /* One that nothing was ever in has nothing to wait for. */

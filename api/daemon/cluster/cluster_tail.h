@@ -39,9 +39,9 @@ struct tail_kind {
      */
     void (*went_back)(struct tail_session *s);
     /*
-     * So many revisions before the last are read again at the beginning of a session, which is
-     * also where another server leads the bucket: it may have something else there than the one
-     * before it.
+     * So many revisions before the last are read again from the server that leads when a
+     * session begins, which is also where another one leads than before: it may have something
+     * else there.
      */
     uint64_t again;
     /* A session begins, and everything was here last at a time (realtime; 0: never). May be
@@ -77,11 +77,12 @@ struct tail_session {
     struct cluster_link *link;
     struct change_place place; /* as it was noted last */
     struct staged staged;
-    bool is_whole;           /* everything comes */
-    uint64_t revision;       /* of what came last */
-    uint64_t noted_revision; /* whoever notes only what is new may keep it here */
-    uint64_t seen;           /* what others knew of changes when they wrote what is staged */
-    uint64_t created_ns;     /* the bucket, by which it is told from another of the name */
+    bool is_whole;                /* everything comes */
+    uint64_t revision;            /* of what came last */
+    uint64_t again_at, again_end; /* what is read again: behind this revision, up to that one */
+    uint64_t noted_revision;      /* whoever notes only what is new may keep it here */
+    uint64_t seen;       /* what others knew of changes when they wrote what is staged */
+    uint64_t created_ns; /* the bucket, by which it is told from another of the name */
     uint64_t began_ns, look_ns, looked_ns, note_ns, came_ns;
     uint64_t seen_ns,
         seen_revision; /* there was more than is here at that look; 0: there was not */

@@ -68,6 +68,8 @@ void engine_limits_changed(struct engine *engine, const char *tenant);
 
 /* Whether one that is accepted now begins at once, as far as slots say. */
 bool engine_has_room(struct engine *engine);
+/* The same of one that was admitted, and as far as its tenant's max_running says. */
+bool engine_has_turn(struct engine *engine, const struct execution *e);
 /* How many wait and how many run now. */
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running);
 /* All that is so now of the queue and the slots. Other gauges are left alone. */

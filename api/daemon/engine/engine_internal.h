@@ -55,8 +55,9 @@ static inline bool engine_can_move(const struct fair_entry *place)
 void engine_end_unrun(struct engine *engine, struct execution *e, bool cancelled);
 /* Something of what tenants have here changed: others hear of it. Under the lock. */
 void engine_note_load(struct engine *engine);
-/* How many of a tenant's wait at other nodes. Under the lock. */
+/* How many of a tenant's wait, and run, at other nodes. Under the lock. */
 unsigned engine_waiting_elsewhere(struct engine *engine, const char *tenant);
+unsigned engine_running_elsewhere(struct engine *engine, const char *tenant);
 /* Notes what a tenant that came has at other nodes. Under the lock. */
 void engine_look_elsewhere(struct engine *engine, struct fair_tenant *place, const char *tenant,
                            const struct fair_limits *limits);

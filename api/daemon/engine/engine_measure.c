@@ -16,13 +16,31 @@ void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_run
     *ret_running = count.running;
 }
 
-bool engine_has_room(struct engine *engine)
+/* Under the lock. */
+static bool has_room(const struct engine *engine)
 {
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
     const struct fair_count count = fair_queue_count(engine->queue);
 
     return !engine->stopping && !engine->draining &&
            count.waiting + count.running < engine->config.max_running;
+}
+
+bool engine_has_room(struct engine *engine)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+
+    return has_room(engine);
+}
+
+bool engine_has_turn(struct engine *engine, const struct execution *e)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+    const struct fair_count own = fair_queue_count_of(engine->queue, e->tenant);
+    unsigned most = (unsigned)e->limits.max_running;
+
+    return has_room(engine) &&
+           (most == 0 ||
+            own.waiting + own.running + engine_running_elsewhere(engine, e->tenant) < most);
 }
 
 void engine_set_draining(struct engine *engine, bool is_draining)

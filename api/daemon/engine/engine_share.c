@@ -25,6 +25,11 @@ unsigned engine_waiting_elsewhere(struct engine *engine, const char *tenant)
     return engine->cluster ? bounded(cluster_load_of(engine->cluster, tenant).waiting) : 0;
 }
 
+unsigned engine_running_elsewhere(struct engine *engine, const char *tenant)
+{
+    return engine->cluster ? bounded(cluster_load_of(engine->cluster, tenant).running) : 0;
+}
+
 static void look(void *ctx, const char *tenant, const struct fair_limits *limits,
                  struct fair_elsewhere *ret)
 {

@@ -13,11 +13,9 @@ int handover_accept(struct ledger *ledger, struct execution *e,
                     const struct registry_execution *acceptance, struct err *err)
 {
     struct err why = {0};
-    int r;
+    int r = e->is_taken ? ledger_take(ledger, e->tenant, acceptance, e->waits, err)
+                        : ledger_accept(ledger, e->tenant, acceptance, e->waits, err);
 
-    if (e->is_taken)
-        return ledger_take(ledger, e->tenant, acceptance, err);
-    r = ledger_accept(ledger, e->tenant, acceptance, e->waits, err);
     /* Once it is confirmed: what is not, and said so, nobody may run. */
     if (r == 0 && e->waits && ledger_offer(ledger, acceptance, &e->request, &why) < 0)
         log_warn("engine", "execution=%s is=\"this node's alone\" reason=\"%s\"", e->id,

@@ -53,9 +53,10 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
  */
 int ledger_offer(struct ledger *ledger, const struct registry_execution *execution,
                  const struct waiting_request *request, struct err *err);
-/* Its record is this process's already: makes a row of it. 0 or -errno. */
+/* Its record is this process's already: makes a row of it. waits: ledger_offer follows. 0 or
+   -errno. */
 int ledger_take(struct ledger *ledger, const char *tenant,
-                const struct registry_execution *execution, struct err *err);
+                const struct registry_execution *execution, bool waits, struct err *err);
 /*
  * One that was offered begins. 0; -EEXIST: it has ended, or another node has
  * it, as its row says now; -EAGAIN.

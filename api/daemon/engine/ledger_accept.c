@@ -123,9 +123,9 @@ static bool is_forgotten(struct ledger *ledger, const char *tenant, const char *
 }
 
 int ledger_take(struct ledger *ledger, const char *tenant,
-                const struct registry_execution *execution, struct err *err)
+                const struct registry_execution *execution, bool waits, struct err *err)
 {
-    return registry_record_accept(ledger->env.registry, tenant, execution, false, err);
+    return registry_record_accept(ledger->env.registry, tenant, execution, waits, err);
 }
 
 int ledger_accept(struct ledger *ledger, const char *tenant,

@@ -46,11 +46,13 @@ enum placement placement_choose(struct daemon *d, struct http_request *http,
                                 const struct placement_wish *wish, struct execution *e,
                                 struct http_reply *reply)
 {
-    enum forward_result result;
+    enum forward_result result = FORWARD_NOBODY;
 
-    if (!d->ledger || engine_has_room(d->engine) || is_bound_here(wish->request, e))
+    if (!d->ledger || engine_has_turn(d->engine, e) || is_bound_here(wish->request, e))
         return PLACEMENT_HERE;
-    result = send(d, wish, e);
+    /* Where its tenant has all it may there is no turn for it elsewhere either. */
+    if (!e->is_given && !engine_has_room(d->engine))
+        result = send(d, wish, e);
     if (result == FORWARD_TAKEN)
         return PLACEMENT_ELSEWHERE;
     if (wish->request->is_async && !keep(d, http, wish, e, reply))

@@ -496,7 +496,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return false;
     if (!plan(c, reply))
         return false;
-    if (!upload && !c->given && !place(c, http, text, len, reply))
+    if (!upload && !place(c, http, text, len, reply))
         return false;
     if (c->repeated)
         return true;

@@ -88,6 +88,7 @@ static void what_is_written_is_read(void **state)
     r = accepted();
     r.waits = true;
     (void)strcpy(r.request_object, DIGEST);
+    (void)strcpy(r.request_image, "data");
     expect_back(&r);
     memset(r.request_object, 0, sizeof(r.request_object));
     r.request = request;
@@ -126,6 +127,8 @@ static void what_is_none_is_refused(void **state)
         BASE ",\"waits\":true}",
         BASE ",\"waits\":{\"object\":\"\"}}",
         BASE ",\"waits\":{\"object\":\"0\"}}",
+        BASE ",\"waits\":{\"object\":\"" DIGEST "\",\"image\":1}}",
+        BASE ",\"waits\":{\"object\":\"" DIGEST "\",\"image\":\"\\u0007\"}}",
         BASE ",\"waits\":{\"object\":\"\",\"request\":{}}}",
         BASE ",\"waits\":{\"object\":\"" DIGEST "\",\"request\":\"{}\"}}",
         "{\"schema\":1}",

@@ -244,7 +244,8 @@ int cluster_record_offer(struct cluster *cluster, const struct record *record, s
  * Makes one this process's own that waits at another, which is gone or gives it away. 0 with
  * the record as it was, and its request; -EEXIST with the record where it has ended, or yet
  * another process has it; -ENODATA: the servers have none; -EOWNERDEAD with the record: nobody
- * can run it; -EAGAIN: it may be this process's all the same.
+ * can run it; -ENOTSUP: its image is not here, and is elsewhere; -EAGAIN: it may be this
+ * process's all the same.
  */
 int cluster_record_claim(struct cluster *cluster, const char *id, const char *node,
                          const char *instance, struct record_copy *ret, struct err *err);

@@ -50,6 +50,16 @@ static bool has_image(const struct node_entry *node, const char *image)
     return false;
 }
 
+bool cluster_leaves_image(struct cluster *c, const char *image)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    bool is_elsewhere = false;
+
+    for (size_t i = 0; i < c->nodes.n; i++)
+        is_elsewhere = is_elsewhere || has_image(&c->nodes.list[i]->entry, image);
+    return is_elsewhere && !has_image(&c->self, image);
+}
+
 /* The groups of nodes that have an image, this node's own first. */
 static size_t find_groups(struct cluster *c, const char *image, uint64_t ret[GROUPS_MAX])
 {

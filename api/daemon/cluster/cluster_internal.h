@@ -172,6 +172,8 @@ void cluster_remove_left(struct cluster *c, struct cluster_link *link);
 /* Chunks that nothing names; where the servers are lost too, with cluster_remove_left. */
 void cluster_remove_chunks(struct cluster *c, struct cluster_link *link, enum cluster_kept kept,
                            const char *chunks_under);
+/* Whether this node does not have an image, and another one has. */
+bool cluster_leaves_image(struct cluster *c, const char *image);
 /* Puts all objects that rows of this node name, and that are here, to where they are not. */
 int cluster_seed_objects(struct cluster *c, struct cluster_link *link, struct err *err);
 /*

@@ -303,6 +303,7 @@ static void begin_record(const struct record *there, struct record *ret)
     ret->request = NULL;
     ret->request_bytes = 0;
     ret->request_object[0] = '\0';
+    ret->request_image[0] = '\0';
 }
 
 static int next_begun(const void *ctx, const struct record *there, struct record *ret)
@@ -333,6 +334,7 @@ int cluster_record_begin(struct cluster *c, const struct record *record,
 
 /* Who takes one over, and of whom. */
 struct claim {
+    struct cluster *cluster;
     const struct record *ours;
     const char *node, *instance;
 };
@@ -366,6 +368,8 @@ static int next_claimed(const void *ctx, const struct record *there, struct reco
         return -EEXIST;
     if (!there->waits || there->is_cancelled)
         return -EOWNERDEAD;
+    if (cluster_leaves_image(claim->cluster, there->request_image))
+        return -ENOTSUP;
     begin_record(there, ret);
     memcpy(ret->node, claim->ours->node, sizeof(ret->node));
     memcpy(ret->instance, claim->ours->instance, sizeof(ret->instance));
@@ -376,7 +380,7 @@ int cluster_record_claim(struct cluster *c, const char *id, const char *node,
                          const char *instance, struct record_copy *ret, struct err *err)
 {
     struct record ours = {0};
-    const struct claim claim = {&ours, node, instance};
+    const struct claim claim = {c, &ours, node, instance};
     int r;
 
     cluster_sign_record(c, &ours);
@@ -430,6 +434,7 @@ static int next_offered(const void *ctx, const struct record *there, struct reco
     ret->request = record->request;
     ret->request_bytes = record->request_bytes;
     memcpy(ret->request_object, record->request_object, sizeof(ret->request_object));
+    memcpy(ret->request_image, record->request_image, sizeof(ret->request_image));
     return 0;
 }
 

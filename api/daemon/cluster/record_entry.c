@@ -38,13 +38,17 @@ static int take_acceptance(struct json_slice object, struct record *ret)
 /* What others need to run it. */
 static int take_waiting(struct json_slice object, struct record *ret)
 {
-    struct json_slice waits, request;
+    struct json_slice waits, request, image;
     bool is_here;
 
     if (!json_find(object, "waits", &waits))
         return 0;
     if (!json_is_object(waits) ||
         entry_take_text(waits, "object", ret->request_object, sizeof(ret->request_object)) < 0)
+        return -EINVAL;
+    if (json_find(waits, "image", &image) &&
+        (entry_take_text(waits, "image", ret->request_image, sizeof(ret->request_image)) < 0 ||
+         !entry_is_plain(ret->request_image)))
         return -EINVAL;
     is_here = json_find(waits, "request", &request);
     if (is_here && (!json_is_string(request) || request.len > RECORD_REQUEST_MAX))
@@ -149,6 +153,7 @@ static void write_waiting(struct json_writer *w, const struct record *record)
 {
     json_write_open(w, "waits", '{');
     json_write_string(w, "object", record->request_object);
+    json_write_string(w, "image", record->request_image);
     if (!record->request_object[0])
         json_write_value(
             w, "request",

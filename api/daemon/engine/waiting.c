@@ -24,12 +24,13 @@ static int send(struct store *store, struct objects *objects, const char *text, 
                  : objects_send(objects, CLUSTER_OF_EXECUTIONS, digest, fd, err);
 }
 
-int waiting_keep(struct store *store, struct objects *objects, const char *text, size_t len,
-                 struct waiting_request *ret, struct err *err)
+int waiting_keep(struct store *store, struct objects *objects, const char *image,
+                 const char *text, size_t len, struct waiting_request *ret, struct err *err)
 {
     int r;
 
     *ret = (struct waiting_request){.text = buf_init(RECORD_REQUEST_MAX)};
+    (void)snprintf(ret->image, sizeof(ret->image), "%s", image);
     r = json_append_string(&ret->text, text, len);
     if (r == 0)
         return 0;
@@ -47,6 +48,7 @@ void waiting_add(const struct waiting_request *request, struct record *record)
     record->request = request->object[0] ? NULL : (const char *)request->text.data;
     record->request_bytes = request->text.len;
     memcpy(record->request_object, request->object, sizeof(record->request_object));
+    memcpy(record->request_image, request->image, sizeof(record->request_image));
 }
 
 /* No row names it: it is not read as other objects are, and not kept. */

@@ -16,10 +16,14 @@
 struct waiting_request {
     struct buf text;                 /* a JSON string; empty where it is an object */
     char object[RECORD_DIGEST_SIZE]; /* "": none */
+    char image[RECORD_IMAGE_SIZE];
 };
-/* Keeps the JSON of a request for others. 0; -ENOMEM; -errno; what objects_send gives. */
-int waiting_keep(struct store *store, struct objects *objects, const char *text, size_t len,
-                 struct waiting_request *ret, struct err *err);
+/*
+ * Keeps the JSON of a request for others that have its image. 0; -ENOMEM; -errno; what
+ * objects_send gives.
+ */
+int waiting_keep(struct store *store, struct objects *objects, const char *image,
+                 const char *text, size_t len, struct waiting_request *ret, struct err *err);
 /* Puts it into a record, which borrows it. */
 void waiting_add(const struct waiting_request *request, struct record *record);
 
@@ -47,7 +51,8 @@ struct waiting_env {
 /*
  * Takes one over that waits at a process and runs it, or ends it as failed where nobody can. 0:
  * it is seen to, or is here already; -ENOENT: it is that process's no more, as its row says
- * now; -EBUSY: it waits there as before; -EAGAIN: the cluster cannot be asked.
+ * now; -EBUSY: it waits there as before; -ENOTSUP: the same, for others have its image;
+ * -EAGAIN: the cluster cannot be asked.
  */
 int waiting_take_over(struct waiting_env *env, const char *id,
                       const struct registry_process *process, struct err *err);

@@ -14,13 +14,18 @@ static bool is_bound_here(const struct request *request, const struct execution 
     return e->session != NULL;
 }
 
+static const char *image_of(const struct daemon *d, const struct execution *e)
+{
+    return d->images.known.list[e->image.place].name;
+}
+
 static enum forward_result send(struct daemon *d, const struct placement_wish *wish,
                                 const struct execution *e)
 {
     const struct forward_wish forward = {.tenant = e->tenant,
                                          .id = e->id,
                                          .digest = wish->digest,
-                                         .image = d->images.known.list[e->image.place].name,
+                                         .image = image_of(d, e),
                                          .text = wish->text,
                                          .len = wish->len};
 
@@ -37,7 +42,8 @@ static bool keep(struct daemon *d, struct http_request *http, const struct place
     /* It is in a file for a moment. */
     if (wish->len > RECORD_REQUEST_MAX / 2 && !http_request_hold(http, wish->len))
         return false;
-    r = waiting_keep(d->store, d->objects, wish->text, wish->len, &e->request, &err);
+    r = waiting_keep(d->store, d->objects, image_of(d, e), wish->text, wish->len, &e->request,
+                     &err);
     e->waits = r == 0;
     return r == 0 || failure_reply(reply, r, &err);
 }

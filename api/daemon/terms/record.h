@@ -17,6 +17,7 @@
 #define RECORD_DIGEST_SIZE   65u /* SHA-256, hexadecimal */
 #define RECORD_INSTANCE_SIZE 33u
 #define RECORD_STATUS_SIZE   16u
+#define RECORD_IMAGE_SIZE    65u
 /* A longer result is an object, as is a longer request: bytes of its JSON string. */
 #define RECORD_RESULT_MAX  32768u
 #define RECORD_REQUEST_MAX 32768u
@@ -49,6 +50,7 @@ struct record {
                                                 here: */
     const char *request;                     /* borrowed, one JSON string */
     size_t request_bytes;                    /* of that */
+    char request_image[RECORD_IMAGE_SIZE];   /* that it runs in; "": not known */
 
     char status[RECORD_STATUS_SIZE]; /* how it ended; "": it has not */
     uint64_t finished_ns;

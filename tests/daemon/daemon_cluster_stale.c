@@ -6,13 +6,17 @@
 #include "tests/daemon/nodes_world.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define expect harness_expect
 
-#define TENANTS "/v1/admin/tenants"
-#define TENANT  "$KV.skillvm_registry.tenant."
-#define NOBODY  "ten_0123456789abcdef0123456789abcdef"
+#define RECORDS  "KV_skillvm_executions"
+#define SLOT     "limits:\n  max_running: 1\n"
+#define RUN(how) "{\"skill\":\"demo\",\"async\":true,\"env\":{\"FAKE\":\"" how "\"}"
+#define TENANTS  "/v1/admin/tenants"
+#define TENANT   "$KV.skillvm_registry.tenant."
+#define NOBODY   "ten_0123456789abcdef0123456789abcdef"
 
 static void begin(struct nats_world *w, struct harness *a, struct harness *b)
 {
@@ -229,6 +233,64 @@ static void a_newer_version_is_told(void **state)
     end(&w, &a, &b);
 }
 
+/* As a later version would have written the last of a subject. */
+static void add_member(const struct nats_world *w, const char *stream, const char *subject)
+{
+    static const char more[] = ",\"later\":{\"of\":[1,null]}}";
+    char found[256], *text = nats_last(w, stream, subject, found);
+    size_t len = text ? strcspn(text, "\n") : 0;
+
+    assert_true(len > 1 && text[len - 1] == '}');
+    text = realloc(text, len + sizeof(more));
+    assert_non_null(text);
+    memcpy(text + len - 1, more, sizeof(more));
+    nats_publish(w, found, text, len - 1 + strlen(more));
+    free(text);
+}
+
+/*
+ * While nodes are upgraded one after the other some write members that others do not know: what
+ * they wrote is followed, by who comes anew too, and what waits begins and ends.
+ */
+static void what_a_later_version_adds_is_left_alone(void **state)
+{
+    static const char *const changes[] = {"tenant", "key", "skill"};
+    struct nats_world w = {0};
+    struct harness a = {0}, b = {0}, c = {0};
+    char key[80], id[64], ended[38], runs[38], others[38], waits[38], subject[128];
+
+    (void)state;
+    nodes_begin_two(&w, &a, SLOT, &b, SLOT);
+    nodes_tenant(&a, "acme");
+    nodes_key(&a, "acme", key, id);
+    assert_int_equal(harness_push(&a, "demo", "1.0", "print(1)"), 201);
+    nodes_wait(&b, "/v1/skills", 200, "\"name\":\"demo\"");
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        snprintf(subject, sizeof(subject), "$KV.skillvm_registry.%s.>", changes[i]);
+        add_member(&w, NATS_CHANGES, subject);
+    }
+    nodes_submit(&a, RUN("exit") "}", ended);
+    nodes_wait(&a, nodes_path_of(ended), 200, "\"status\":\"success\"");
+    nodes_submit(&a, RUN("ticks") ",\"timeout\":600}", runs);
+    nodes_submit(&b, RUN("ticks") ",\"timeout\":600}", others);
+    nodes_submit(&a, RUN("exit") "}", waits);
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", ended);
+    add_member(&w, RECORDS, subject);
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", waits);
+    add_member(&w, RECORDS, subject);
+    nodes_cancel(&a, runs);
+    nodes_wait(&b, nodes_path_of(waits), 200, "\"status\":\"success\"");
+    nats_start_node(&c, &w, "c", "");
+    nats_wait_node(&c, NODE_JOINED);
+    nodes_wait(&c, nodes_path_of(ended), 200, "\"status\":\"success\"");
+    nodes_wait(&c, nodes_path_of(waits), 200, "\"status\":\"success\"");
+    nodes_wait_key(&c, key, 200);
+    expect(harness_run(&c, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
+    nodes_cancel(&b, others);
+    nodes_end(&c);
+    end(&w, &a, &b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +301,7 @@ int main(void)
         cmocka_unit_test(another_bucket_of_the_name_is_noticed),
         cmocka_unit_test(nonsense_changes_nothing),
         cmocka_unit_test(a_newer_version_is_told),
+        cmocka_unit_test(what_a_later_version_adds_is_left_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -327,7 +327,8 @@ static void what_begins_anew_is_new(void **state)
                                      .accepted_ns = 8};
 
     assert_int_equal(make(registry, &r, 1), 0);
-    /* All forgot it but this node. */
+    assert_int_equal(used(registry), r.cpu_ms);
+    /* All forgot it but this node, or never heard of it. */
     r = other(ID_A);
     r.accepted_ns = 20;
     assert_int_equal(make(registry, &r, 1), 0);
@@ -336,6 +337,7 @@ static void what_begins_anew_is_new(void **state)
     assert_int_equal(row.accepted_ns, 20);
     registry_execution_finish(&row);
     assert_int_equal(stored(registry), 0);
+    assert_int_equal(used(registry), 0);
     /* Another node's acceptance came before this node's own, which was the last. */
     r = other(ID_B);
     assert_int_equal(make(registry, &r, 1), 0);

@@ -182,6 +182,17 @@ static int accept_by_look(struct cluster *c, const char *id, next_record *next, 
 }
 
 /*
+ * Of first records of one key that come at once servers may take more than one, and the last
+ * one is true. Where they cannot be asked now, what they confirmed counts. 0 or -EEXIST.
+ */
+static int check_last(struct cluster *c, const char *id)
+{
+    struct err ignored = {0};
+
+    return cluster_record_is_ours(c, id, &ignored) == -ENOENT ? -EEXIST : 0;
+}
+
+/*
  * Nobody has its id, but where somebody used its key: so it is written without a look. What
  * came of that is asked where it is not known.
  */
@@ -203,7 +214,7 @@ int cluster_record_accept(struct cluster *c, const struct record *record, struct
         fault = cluster_tell_apart(c, link, CLUSTER_RECORDS, fault, &why);
     cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_CONFLICT);
     if (fault == CLUSTER_OK)
-        return 0;
+        return record->idempotency_key[0] ? check_last(c, record->id) : 0;
     if (fault != CLUSTER_CONFLICT && !cluster_fault_passes(fault))
         return cluster_result(fault, &why, err);
     return accept_by_look(c, record->id, next_accepted, record, err);

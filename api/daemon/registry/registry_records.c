@@ -80,11 +80,12 @@ static const char *const text[N_STATEMENTS] = {
                      " AND finished_ns <> ?2)",
     [CHARGE] = "INSERT INTO usage(tenant_id, day, cpu_ms) VALUES(?1, ?2, ?3)"
                " ON CONFLICT(tenant_id, day) DO UPDATE SET cpu_ms = cpu_ms + ?3",
-    /* What an own end was counted with, on the day that it has. */
+    /* What an end was counted with, on the day that it has; ?2: as of uncharge. */
     [UNCHARGE] = "UPDATE usage SET cpu_ms = MAX(0, usage.cpu_ms - r.cpu_ms)"
                  " FROM executions e JOIN records r ON r.id = e.id"
                  " WHERE e.id = ?1 AND usage.tenant_id = e.tenant_id"
-                 " AND usage.day = e.finished_ns / 86400000000000",
+                 " AND usage.day = e.finished_ns / 86400000000000"
+                 " AND (?2 = 0 OR (r.node <> '' AND e.accepted_ns <> ?2))",
     [GET] = "SELECT " ACCEPTED ","
             " IIF(e.finished_ns IS NULL, '', e.status), COALESCE(e.finished_ns, 0), r.cpu_ms, "
             "COALESCE(e.artifact_digest, ''),"
@@ -316,12 +317,8 @@ int registry_records_untold(struct registry *registry, uint64_t *ret, struct err
 int registry_record_told(struct registry *registry, const struct record *record,
                          struct err *err)
 {
-    if (!record->status[0])
-        return registry_run(registry, REGISTRY_RECORDS, TOLD_BEGIN,
-                            REGISTRY_VALUES(registry_text(record->id)), "note what is told",
-                            err);
     return registry_run(
-        registry, REGISTRY_RECORDS, TOLD,
+        registry, REGISTRY_RECORDS, record->status[0] ? TOLD : TOLD_BEGIN,
         REGISTRY_VALUES(registry_text(record->id), registry_text(record->result_digest)),
         "note what is told", err);
 }
@@ -357,11 +354,7 @@ static int begin_other(struct registry *registry, const struct record *record, s
                               ACCEPTANCE(record, record->tenant), "store an execution", err);
 
     return r < 0 ? r
-                 : registry_step(registry, REGISTRY_RECORDS, NOTE_OTHER,
-                                 REGISTRY_VALUES(registry_text(record->id),
-                                                 registry_text(record->node),
-                                                 registry_text(record->instance),
-                                                 registry_number(record->waits)),
+                 : registry_step(registry, REGISTRY_RECORDS, NOTE_OTHER, PASSED(record, false),
                                  "store an execution", err);
 }
 
@@ -377,6 +370,27 @@ static int charge(struct registry *registry, const struct record *record, struct
         "store usage", err);
 }
 
+/* Two that were not confirmed may have begun it, and one of them ended it. */
+static int count_end(struct registry *registry, const struct record *record, struct err *err)
+{
+    int r = registry_step(registry, REGISTRY_RECORDS, ADOPT_BEGIN,
+                          ACCEPTANCE(record, record->tenant), "store an execution", err);
+
+    if (r < 0)
+        return r;
+    r = note_end(registry, record, err);
+    return r < 0 ? r : charge(registry, record, err);
+}
+
+/* Where it was begun at another time by another node; 0: in any case. */
+static int uncharge(struct registry *registry, const char *id, uint64_t accepted_ns,
+                    struct err *err)
+{
+    return registry_step(registry, REGISTRY_RECORDS, UNCHARGE,
+                         REGISTRY_VALUES(registry_text(id), registry_number(accepted_ns)),
+                         "store usage", err);
+}
+
 /* It is counted as the others count it. */
 static int adopt(struct registry *registry, const struct record *record, struct err *err)
 {
@@ -385,19 +399,11 @@ static int adopt(struct registry *registry, const struct record *record, struct 
     /* Its row may have gone meanwhile. */
     if (r < 0)
         return r == -ENOENT ? 0 : r;
-    r = registry_step(registry, REGISTRY_RECORDS, UNCHARGE,
-                      REGISTRY_VALUES(registry_text(record->id)), "store usage", err);
+    r = uncharge(registry, record->id, 0, err);
     if (r < 0)
         return r;
     r = end_step(registry, ADOPT, record, err);
-    if (r < 0)
-        return r;
-    r = registry_step(registry, REGISTRY_RECORDS, ADOPT_BEGIN,
-                      ACCEPTANCE(record, record->tenant), "store an execution", err);
-    if (r < 0)
-        return r;
-    r = note_end(registry, record, err);
-    return r < 0 ? r : charge(registry, record, err);
+    return r < 0 ? r : count_end(registry, record, err);
 }
 
 int registry_record_adopt(struct registry *registry, const struct record *record,
@@ -406,21 +412,6 @@ int registry_record_adopt(struct registry *registry, const struct record *record
     int r = registry_transaction_begin(registry, err);
 
     return r < 0 ? r : registry_transaction_end(registry, adopt(registry, record, err), err);
-}
-
-static int end_other(struct registry *registry, const struct record *record, struct err *err)
-{
-    int r = end_step(registry, END_OTHER, record, err);
-
-    if (r < 0)
-        return r;
-    /* Two that were not confirmed may have begun it, and one of them ended it. */
-    r = registry_step(registry, REGISTRY_RECORDS, ADOPT_BEGIN,
-                      ACCEPTANCE(record, record->tenant), "store an execution", err);
-    if (r < 0)
-        return r;
-    r = note_end(registry, record, err);
-    return r < 0 ? r : charge(registry, record, err);
 }
 
 /*
@@ -441,12 +432,15 @@ static int end_again(struct registry *registry, const struct record *record, str
 /* Where the row is of an earlier beginning, which all others forgot or overruled. */
 static int begin_again(struct registry *registry, const struct record *record, struct err *err)
 {
-    int r = registry_put_step(registry, REGISTRY_RECORDS, DROP_OLD,
-                              REGISTRY_VALUES(registry_text(record->id),
-                                              registry_text(record->tenant),
-                                              registry_number(record->accepted_ns)),
-                              "begin an execution anew", err);
+    int r = uncharge(registry, record->id, record->accepted_ns, err);
 
+    if (r < 0)
+        return r;
+    r = registry_put_step(registry, REGISTRY_RECORDS, DROP_OLD,
+                          REGISTRY_VALUES(registry_text(record->id),
+                                          registry_text(record->tenant),
+                                          registry_number(record->accepted_ns)),
+                          "begin an execution anew", err);
     return r < 0 ? r : begin_other(registry, record, err);
 }
 
@@ -479,9 +473,10 @@ static int make(struct registry *registry, const struct record *record, struct e
                       "store an execution", err);
     if (r < 0 || !record->status[0])
         return r;
-    r = end_other(registry, record, err);
-    if (r == -ENOENT)
-        r = end_again(registry, record, err);
+    r = end_step(registry, END_OTHER, record, err);
+    if (r != -ENOENT)
+        return r < 0 ? r : count_end(registry, record, err);
+    r = end_again(registry, record, err);
     return r == -ENOENT ? 0 : r;
 }
 

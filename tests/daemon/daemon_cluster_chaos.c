@@ -137,7 +137,7 @@ static void cut_for(const struct world *w, size_t host, unsigned ms)
 
 static void break_for(pid_t pid, unsigned ms)
 {
-    assert_int_equal(kill(pid, SIGSTOP), 0);
+    harness_freeze(pid);
     usleep(ms * 1000);
     assert_int_equal(kill(pid, SIGCONT), 0);
 }

@@ -121,7 +121,7 @@ static void a_node_that_cannot_be_asked_is_said_to_be_so(void **state)
     begin(&w, "");
     expect(nodes_admin(&w.a, "POST", DRAIN("c"), ""), 404, "there is no node c");
     expect(nodes_admin(&w.a, "POST", DRAIN("no.node"), ""), 404, "there is no node no.node");
-    assert_int_equal(kill(w.b.pid, SIGSTOP), 0);
+    harness_freeze(w.b.pid);
     expect(nodes_admin(&w.a, "POST", DRAIN("b"), ""), 503, "b does not answer in time");
     assert_int_equal(kill(w.b.pid, SIGCONT), 0);
     nats_wait_node(&w.b, NODE_JOINED);

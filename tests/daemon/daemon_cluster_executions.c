@@ -285,9 +285,9 @@ static void a_key_that_was_not_confirmed_is_another_nodes(void **state)
     /* So that there is a connection that it goes over. */
     expect(harness_run(&w.a, "{" FAKE("exit") "}"), 200, "\"status\":\"success\"");
     /* The server has it in its memory alone, and is lost with it. */
-    assert_int_equal(kill(w.nats.servers[0].pid, SIGSTOP), 0);
+    harness_freeze(w.nats.servers[0].pid);
     expect(harness_run(&w.a, json), 503, "was not confirmed");
-    assert_int_equal(kill(w.a.pid, SIGSTOP), 0);
+    harness_freeze(w.a.pid);
     nats_kill(&w.nats, 0);
     nats_restart(&w.nats, 0);
     nats_wait_node(&w.b, NODE_JOINED);

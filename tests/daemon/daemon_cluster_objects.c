@@ -490,7 +490,7 @@ static void who_waits_for_servers_holds_nobody_up(void **state)
     begin(&w);
     expect(push(&w.a, "demo", "print(1)"), 201, "demo");
     nodes_wait(&w.b, SKILLS, 200, "\"name\":\"demo\"");
-    assert_int_equal(kill(w.nats.servers[0].pid, SIGSTOP), 0);
+    harness_freeze(w.nats.servers[0].pid);
     for (size_t i = 0; i < LISTS; i++) {
         fds[i] = harness_connect(&w.b);
         assert_int_equal(fd_write_full(fds[i], get, strlen(get)), 0);

@@ -228,7 +228,7 @@ static void what_waits_can_be_cancelled(void **state)
     begin_free(&w, "a", LINES, LINES);
     nats_wait_node(&w.b, "\"takes_executions\":true");
     fill(&w.a, w.busy_a);
-    assert_int_equal(kill(w.b.pid, SIGSTOP), 0);
+    harness_freeze(w.b.pid);
     for (size_t i = 0; i < 3; i++)
         nodes_submit(&w.a, "{" FAKE("exit") ",\"async\":true}", ids[i]);
     for (size_t i = 0; i < 3; i++)
@@ -424,7 +424,7 @@ static void who_was_away_begins_nothing_twice(void **state)
     (void)state;
     begin(&w);
     wait_at_a(&w, id);
-    assert_int_equal(kill(w.a.pid, SIGSTOP), 0);
+    harness_freeze(w.a.pid);
     end_one(&w.b, w.busy_b);
     nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
     expect_record(&w, id, "\"node\":\"b\"", true);

@@ -130,6 +130,15 @@ void harness_wait_ready(struct harness *h)
     fail_msg("skillvmd does not become ready");
 }
 
+void harness_freeze(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+}
+
 int harness_stop(struct harness *h, int signal_number)
 {
     int status = 0;

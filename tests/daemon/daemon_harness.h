@@ -36,6 +36,8 @@ void harness_start(struct harness *h, const char *const *extra);
 void harness_wait_listening(const struct harness *h);
 /* Waits until /ready says so. */
 void harness_wait_ready(struct harness *h);
+/* Stops a child of the test, all of whose threads stand still then; SIGCONT ends that. */
+void harness_freeze(pid_t pid);
 /* Sends a signal and waits for its end. Its exit status, or -1 for a death by signal. */
 int harness_stop(struct harness *h, int signal_number);
 /* Stops it if need be and removes the folder. */

@@ -48,7 +48,7 @@ REACHED = {
         ("api/json/json_scan.c", "`output.json`"),
     ),
     "the daemon, where a skill has a network": (
-        ("api/daemon/egress/names.c", "questions"),
+        ("api/daemon/egress/reachable.c", "questions"),
         ("api/daemon/egress/egress.c", "connections"),
         ("api/daemon/egress/stream.c", "bytes"),
     ),

@@ -3,7 +3,7 @@
 
 #include "api/cli/remote.h"
 #include "api/json/json_text.h"
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "base/fd.h"
 #include "base/text.h"
 

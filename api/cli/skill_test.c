@@ -9,7 +9,7 @@
 #include "api/cli/skill_verbs.h"
 #include "api/json/json_text.h"
 #include "api/json/json_walk.h"
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"

@@ -2,9 +2,9 @@
 #include "api/skill/archive.h"
 
 #include "api/skill/entry.h"
+#include "api/skill/file_names.h"
 #include "api/skill/frontmatter.h"
 #include "api/skill/ingest.h"
-#include "api/skill/names.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"

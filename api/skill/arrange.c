@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is the same for every list of entries that becomes a canonical tar. */
+#include "api/skill/file_names.h"
 #include "api/skill/ingest.h"
-#include "api/skill/names.h"
 #include "api/skill/tar.h"
 #include "base/buf.h"
 #include "base/cleanup.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/artifacts.h"
 
+#include "api/skill/file_names.h"
 #include "api/skill/name_tree.h"
-#include "api/skill/names.h"
 #include "api/skill/tar.h"
 #include "base/fd.h"
 

@@ -2,9 +2,9 @@
 #include "api/skill/as_module.h"
 
 #include "api/skill/content.h"
+#include "api/skill/file_names.h"
 #include "api/skill/imports.h"
 #include "api/skill/imports_scan.h"
-#include "api/skill/names.h"
 #include "base/cleanup.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/code.h"
 
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "api/skill/tar.h"
 #include "base/buf.h"
 #include "base/fd.h"

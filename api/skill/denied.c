@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/denied.h"
 
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "base/text.h"
 
 #include <ctype.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/entry.h"
 
+#include "api/skill/file_names.h"
 #include "api/skill/language.h"
-#include "api/skill/names.h"
 #include "base/buf.h"
 #include "base/utf8.h"
 

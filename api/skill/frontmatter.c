@@ -2,8 +2,8 @@
 #include "api/skill/frontmatter.h"
 
 #include "api/skill/duration.h"
+#include "api/skill/file_names.h"
 #include "api/skill/input_schema.h"
-#include "api/skill/names.h"
 #include "api/skill/schema_block.h"
 #include "api/skill/yamltree.h"
 #include "base/buf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/image_choice.h"
 
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "api/skill/needs_internal.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "api/skill/imports.h"
 
 #include "api/skill/content.h"
+#include "api/skill/file_names.h"
 #include "api/skill/imports_scan.h"
-#include "api/skill/names.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/ingest.h"
 
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "api/skill/source.h"
 #include "api/skill/zip_directory.h"
 #include "base/cleanup.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/js_imports.h"
 
+#include "api/skill/file_names.h"
 #include "api/skill/js_scan.h"
-#include "api/skill/names.h"
 #include "base/text.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 /* What is said of a skill's needs: warnings with their remedies, JSON, why a run failed. */
 #include "api/skill/needs_internal.h"
 
+#include "api/skill/file_names.h"
 #include "api/skill/js_imports.h"
 #include "api/skill/language.h"
-#include "api/skill/names.h"
 #include "api/skill/shell_scan.h"
 #include "base/text.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/specification.h"
 
+#include "api/skill/file_names.h"
 #include "api/skill/frontmatter.h"
-#include "api/skill/names.h"
 #include "api/skill/yamltree.h"
 #include "base/utf8.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/zip_directory.h"
 
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/fd.h"

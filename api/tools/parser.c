@@ -2,7 +2,7 @@
 #include "api/tools/parser.h"
 
 #include "api/json/json_text.h"
-#include "api/tools/names.h"
+#include "api/tools/tool_names.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>

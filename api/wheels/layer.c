@@ -2,8 +2,8 @@
 #include "api/wheels/layer.h"
 
 #include "api/skill/content.h"
+#include "api/skill/file_names.h"
 #include "api/skill/ingest.h"
-#include "api/skill/names.h"
 #include "api/wheels/tags.h"
 #include "base/cleanup.h"
 

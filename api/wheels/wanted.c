@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/wheels/wanted.h"
 
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "api/skill/requirements.h"
 #include "base/cleanup.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/wheels/wheel_file.h"
 
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "api/skill/zip_directory.h"
 #include "base/buf.h"
 #include "base/cleanup.h"

@@ -3,7 +3,7 @@
 
 #include "api/skill/content.h"
 #include "api/skill/entry.h"
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "api/skill/sha256.h"
 #include "api/wheels/layer.h"
 #include "api/wheels/resolve.h"

@@ -5,7 +5,7 @@
  */
 #include "api/skill/archive.h"
 #include "api/skill/disk.h"
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "base/fd.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * which also says whether it is a session's: what is kept has clean names within the limits.
  */
 #include "api/skill/artifacts.h"
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "base/fd.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/skill/artifacts.h"
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "api/skill/tar.h"
 #include "base/buf.h"
 #include "base/clock.h"

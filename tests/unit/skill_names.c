@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names that strangers choose. */
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 
 #include <errno.h>
 #include <setjmp.h>

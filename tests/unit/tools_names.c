@@ -2,7 +2,7 @@
 /* What tools are called: valid everywhere, different from each other, always the same. */
 #include "tests/unit/cmocka_all.h"
 
-#include "api/tools/names.h"
+#include "api/tools/tool_names.h"
 
 #include <stdio.h>
 #include <string.h>

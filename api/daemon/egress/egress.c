@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/egress/egress.h"
 
-#include "api/daemon/egress/names.h"
+#include "api/daemon/egress/reachable.h"
 #include "api/daemon/egress/stream.h"
 #include "base/bytes.h"
 #include "base/clock.h"

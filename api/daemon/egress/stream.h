@@ -6,7 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_EGRESS_STREAM_H
 #define SKILLVM_API_DAEMON_EGRESS_STREAM_H
 
-#include "api/daemon/egress/names.h"
+#include "api/daemon/egress/reachable.h"
 #include "base/buf.h"
 
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 #include "api/json/json_walk.h"
 #include "api/skill/code.h"
 #include "api/skill/duration.h"
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "base/host_pattern.h"
 
 #include <cjson/cJSON.h>

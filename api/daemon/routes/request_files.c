@@ -4,7 +4,7 @@
 #include "api/daemon/terms/ids.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_walk.h"
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 #include "base/cleanup.h"
 #include "base/percent.h"
 

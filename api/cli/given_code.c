@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/cli/run_code.h"
+#include "api/cli/given_code.h"
 
 #include "api/cli/verbs.h"
 #include "api/skill/code.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/egress/lookup.h"
+#include "api/daemon/egress/resolver.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

@@ -4,11 +4,11 @@
  * checked: these are what is connected to, so that a name that means something else a moment
  * later reaches nothing by it. A fixed number of names; what may not be reached takes no place.
  */
-#ifndef SKILLVM_API_DAEMON_EGRESS_NAMES_H
-#define SKILLVM_API_DAEMON_EGRESS_NAMES_H
+#ifndef SKILLVM_API_DAEMON_EGRESS_REACHABLE_H
+#define SKILLVM_API_DAEMON_EGRESS_REACHABLE_H
 
 #include "api/daemon/egress/egress.h"
-#include "api/daemon/egress/lookup.h"
+#include "api/daemon/egress/resolver.h"
 #include "guest-init/proto.h"
 
 #define NAMES_NONE PROTO_NET_NAMES

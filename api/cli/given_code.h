@@ -3,8 +3,8 @@
  * Code that `skillvm run` is given in place of a skill: on the command line, on standard input,
  * or as a script. It goes to the daemon as text; nothing is run here.
  */
-#ifndef SKILLVM_API_CLI_RUN_CODE_H
-#define SKILLVM_API_CLI_RUN_CODE_H
+#ifndef SKILLVM_API_CLI_GIVEN_CODE_H
+#define SKILLVM_API_CLI_GIVEN_CODE_H
 
 #include "base/err.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/skill/names.h"
+#include "api/skill/file_names.h"
 
 #include "base/utf8.h"
 

@@ -3,8 +3,8 @@
  * Names looked up in the DNS without waiting, by c-ares. What comes back is a stranger's:
  * nothing here says whether an address may be used.
  */
-#ifndef SKILLVM_API_DAEMON_EGRESS_LOOKUP_H
-#define SKILLVM_API_DAEMON_EGRESS_LOOKUP_H
+#ifndef SKILLVM_API_DAEMON_EGRESS_RESOLVER_H
+#define SKILLVM_API_DAEMON_EGRESS_RESOLVER_H
 
 #include "base/err.h"
 #include "base/ip_address.h"

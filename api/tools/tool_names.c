@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/tools/names.h"
+#include "api/tools/tool_names.h"
 
 #include "api/skill/sha256.h"
 #include "api/tools/run_code.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/daemon/egress/names.h"
+#include "api/daemon/egress/reachable.h"
 
 #include "api/daemon/egress/address.h"
 #include "api/daemon/egress/fixed_names.h"

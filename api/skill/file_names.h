@@ -3,8 +3,8 @@
  * Names of files that strangers choose: checking, cleaning and showing them. Pure text; nothing
  * here touches a file system.
  */
-#ifndef SKILLVM_API_SKILL_NAMES_H
-#define SKILLVM_API_SKILL_NAMES_H
+#ifndef SKILLVM_API_SKILL_FILE_NAMES_H
+#define SKILLVM_API_SKILL_FILE_NAMES_H
 
 #include "base/err.h"
 

@@ -3,8 +3,8 @@
  * What tools are called. Every API takes 1 to 64 letters, digits, '_' and '-': skills and
  * scripts are called what they like. The same skills always give the same names.
  */
-#ifndef SKILLVM_API_TOOLS_NAMES_H
-#define SKILLVM_API_TOOLS_NAMES_H
+#ifndef SKILLVM_API_TOOLS_TOOL_NAMES_H
+#define SKILLVM_API_TOOLS_TOOL_NAMES_H
 
 #include <stddef.h>
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/waiting_world.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void waiting_fill(const struct harness *h, char ret[38])
+{
+    nodes_submit(h, WAITING_BUSY, ret);
+    nodes_wait(h, nodes_path_of(ret), 200, "\"status\":\"running\"");
+}
+
+void waiting_end(const struct harness *h, const char *id)
+{
+    harness_expect(harness_request(h, "DELETE", nodes_path_of(id), "", "", 0), 202, "");
+}
+
+void waiting_begin_free(struct waiting_world *w, const char *a_name, const char *a_lines,
+                        const char *b_lines)
+{
+    nodes_begin_named(&w->nats, &w->a, a_name, a_lines, &w->b, b_lines);
+    assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
+    nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
+}
+
+void waiting_begin_as(struct waiting_world *w, const char *a_name, const char *a_lines)
+{
+    waiting_begin_free(w, a_name, a_lines, WAITING_LINES);
+    waiting_fill(&w->a, w->busy_a);
+    waiting_fill(&w->b, w->busy_b);
+}
+
+void waiting_begin(struct waiting_world *w)
+{
+    waiting_begin_as(w, "a", WAITING_LINES);
+}
+
+void waiting_finish(struct waiting_world *w)
+{
+    nodes_end(&w->b);
+    nodes_end(&w->a);
+    nats_end(&w->nats);
+}
+
+/* What the servers have of one. The caller's. */
+static char *record_of(const struct waiting_world *w, const char *id)
+{
+    char subject[128], found[256], *record;
+
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
+    record = nats_last(&w->nats, "KV_skillvm_executions", subject, found);
+    assert_non_null(record);
+    return record;
+}
+
+void waiting_expect(const struct waiting_world *w, const char *id, const char *part, bool there)
+{
+    char *record = record_of(w, id);
+
+    if ((strstr(record, part) != NULL) != there)
+        fail_msg("%s is%s in %s", part, there ? " not" : "", record);
+    free(record);
+}
+
+void waiting_at_b(const struct waiting_world *w, const char *id)
+{
+    uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+    bool waits = false;
+
+    while (!waits) {
+        char *record = record_of(w, id);
+
+        waits = strstr(record, "\"node\":\"b\"") && strstr(record, "\"request\":\"{");
+        if (!waits && clock_monotonic_ns() > until_ns)
+            fail_msg("what waits is %s", record);
+        free(record);
+        usleep(50000);
+    }
+}
+
+void waiting_at_a(const struct waiting_world *w, char ret[38])
+{
+    nodes_submit(&w->a, "{" WAITING_OF("exit") ",\"async\":true}", ret);
+    harness_expect(harness_get(&w->a, nodes_path_of(ret)), 200, "\"status\":\"accepted\"");
+    waiting_expect(w, ret, "\"request\":\"{", true);
+    nodes_wait(&w->b, nodes_path_of(ret), 200, "\"status\":\"accepted\"");
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two nodes, and executions that wait there. */
+#ifndef SKILLVM_TESTS_DAEMON_WAITING_WORLD_H
+#define SKILLVM_TESTS_DAEMON_WAITING_WORLD_H
+
+#include "tests/daemon/nodes_world.h"
+
+/* Settings of a node with one slot, what a request of the skill of both has, and one that does
+   not end by itself. */
+#define WAITING_LINES   "limits:\n  max_running: 1\n  max_queued: 200\n"
+#define WAITING_OF(how) "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
+#define WAITING_BUSY    "{" WAITING_OF("ticks") ",\"timeout\":600,\"async\":true}"
+
+struct waiting_world {
+    struct nats_world nats;
+    struct harness a, b;
+    char busy_a[38], busy_b[38]; /* what runs there */
+};
+
+/*
+ * Begins two nodes that have a skill and run nothing. The first is called so, or NULL: as its
+ * host is.
+ */
+void waiting_begin_free(struct waiting_world *w, const char *a_name, const char *a_lines,
+                        const char *b_lines);
+/* The same where each has one slot, which is taken; with more lines of the first. */
+void waiting_begin_as(struct waiting_world *w, const char *a_name, const char *a_lines);
+void waiting_begin(struct waiting_world *w);
+void waiting_finish(struct waiting_world *w);
+
+/* Takes a slot until that is ended, which waiting_end asks for. */
+void waiting_fill(const struct harness *h, char ret[38]);
+void waiting_end(const struct harness *h, const char *id);
+/* Whether what the servers have of one has such a part. */
+void waiting_expect(const struct waiting_world *w, const char *id, const char *part,
+                    bool there);
+/* Begins one that waits at a, where others may take it. */
+void waiting_at_a(const struct waiting_world *w, char ret[38]);
+/* Waits until one waits at b so. */
+void waiting_at_b(const struct waiting_world *w, const char *id);
+
+#endif

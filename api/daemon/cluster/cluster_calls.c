@@ -83,7 +83,7 @@ static enum cluster_fault call_one(struct cluster *c, uint64_t group, const char
         return CLUSTER_UNREACHABLE;
     name_subject(group, subject);
     /* Once: somebody may have it whose answer does not come. */
-    fault = c->driver->call(link, subject, data, len, &answer, err);
+    fault = c->driver->call(link, subject, data, len, CLUSTER_CALL_MS, &answer, err);
     cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_NO_ENTRY);
     if (fault == CLUSTER_OK)
         (void)buf_append(ret_answer, answer.data, answer.len);
@@ -234,6 +234,10 @@ int cluster_serve(struct cluster *c, const struct cluster_service *service, stru
     if (r != 0)
         return err_set_errno(err, r, "cannot start a thread");
     c->has_server_of_wishes = true;
+    r = pthread_create(&c->live.server, NULL, cluster_serve_live, c);
+    if (r != 0)
+        return err_set_errno(err, r, "cannot start a thread");
+    c->live.has_server = true;
     while (c->n_servers_of_calls < CLUSTER_CALL_THREADS) {
         r = pthread_create(&c->servers_of_calls[c->n_servers_of_calls], NULL, serve_calls, c);
         if (r != 0)
@@ -252,4 +256,7 @@ void cluster_serve_end(struct cluster *c)
     if (c->has_server_of_wishes)
         (void)pthread_join(c->server_of_wishes, NULL);
     c->has_server_of_wishes = false;
+    if (c->live.has_server)
+        (void)pthread_join(c->live.server, NULL);
+    c->live.has_server = false;
 }

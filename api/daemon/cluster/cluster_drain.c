@@ -76,7 +76,8 @@ static int ask(struct cluster *c, struct cluster_link *link, const char *node, s
     int r;
 
     name_subject(node, subject);
-    fault = c->driver->call(link, subject, buf_cstr(wish), wish->len, &answer, &why);
+    fault = c->driver->call(link, subject, buf_cstr(wish), wish->len, CLUSTER_CALL_MS, &answer,
+                            &why);
     if (fault == CLUSTER_NO_ENTRY)
         return explain_silence(c, link, node, err);
     if (fault == CLUSTER_NO_QUORUM)

@@ -104,14 +104,14 @@ enum cluster_fault nats_answer(struct cluster_link *link, const struct cluster_e
 }
 
 enum cluster_fault nats_call(struct cluster_link *link, const char *subject, const char *data,
-                             size_t len, struct cluster_entry *ret, struct err *err)
+                             size_t len, unsigned wait_ms, struct cluster_entry *ret,
+                             struct err *err)
 {
     natsMsg *message = NULL;
     natsStatus s;
 
     nats_begin_request(link);
-    s = natsConnection_Request(&message, link->connection, subject, data, (int)len,
-                               NATS_REQUEST_MS);
+    s = natsConnection_Request(&message, link->connection, subject, data, (int)len, wait_ms);
     if (s == NATS_NO_RESPONDERS) {
         (void)err_set(err, ENOENT, "nobody takes it");
         return CLUSTER_NO_ENTRY;

@@ -120,6 +120,7 @@ enum cluster_fault nats_answer(struct cluster_link *link, const struct cluster_e
 enum cluster_fault nats_tell(struct cluster_link *link, const char *subject, const char *data,
                              size_t len, struct err *err);
 enum cluster_fault nats_call(struct cluster_link *link, const char *subject, const char *data,
-                             size_t len, struct cluster_entry *ret, struct err *err);
+                             size_t len, unsigned wait_ms, struct cluster_entry *ret,
+                             struct err *err);
 
 #endif

@@ -59,12 +59,12 @@ static int begin(struct cluster *c, const char *node, const struct live_ask *ask
         return err_set(err, EAGAIN, "this node cannot ask others now");
     if (is_silent(live, node))
         return err_set(err, EAGAIN, "the node %s did not answer a moment ago", node);
+    if (live->asked == CLUSTER_LIVE_ASKED)
+        return err_set(err, EAGAIN, "this node asks others too much already");
     *ret = (struct asking){.link = live->link};
+    live->asked++;
     if (ask->wait_ms > 0)
         ret->place = find_place(live, ask->tenant);
-    if (live->asked == CLUSTER_LIVE_ASKED || (ask->wait_ms > 0 && !ret->place))
-        return err_set(err, EAGAIN, "this node asks others too much already");
-    live->asked++;
     if (ret->place)
         memcpy(ret->place, ask->tenant, sizeof(ask->tenant));
     return 0;
@@ -133,11 +133,15 @@ int cluster_ask_live(struct cluster *c, const char *node, const struct live_ask 
                      struct live_copy *ret, struct err *err)
 {
     struct asking asking = {0};
+    struct live_ask asked = *ask;
     int r = begin(c, node, ask, &asking, err);
 
     if (r < 0)
         return r;
-    r = ask_over(c, asking.link, node, ask, ret, err);
+    /* Where there is no place to wait it is asked how it is now. */
+    if (!asking.place)
+        asked.wait_ms = 0;
+    r = ask_over(c, asking.link, node, &asked, ret, err);
     end(c, &asking);
     return r;
 }

@@ -95,14 +95,20 @@ int live_piece_write(bool is_stderr, const void *data, size_t len, struct buf *o
 
 bool live_next_piece(const struct live_answer *answer, size_t *at, struct live_piece *ret)
 {
-    struct bytes_reader r = bytes_reader_init(answer->pieces + *at, answer->pieces_len - *at);
-    uint32_t word = bytes_get_u32(&r);
-    struct live_piece piece = {.is_stderr = (word & STDERR) != 0, .len = word & ~STDERR};
+    struct bytes_reader r = bytes_reader_init(answer->pieces, answer->pieces_len);
+    struct live_piece piece;
+    uint32_t word;
 
+    if (*at >= answer->pieces_len)
+        return false;
+    r.at = *at;
+    word = bytes_get_u32(&r);
+    piece.is_stderr = (word & STDERR) != 0;
+    piece.len = word & ~STDERR;
     piece.data = bytes_take(&r, piece.len);
     if (!piece.data || piece.len == 0)
         return false;
-    *at += r.at;
+    *at = r.at;
     *ret = piece;
     return true;
 }

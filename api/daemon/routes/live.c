@@ -98,14 +98,22 @@ void live_finish(struct live *live)
     *live = (struct live){0};
 }
 
-static int ask_owner(struct daemon *d, const struct registry_execution *row, uint32_t log_at,
-                     struct live_copy *ret, struct err *err)
+int live_ask_owner(struct daemon *d, const struct registry_execution *row, struct live_ask *ask,
+                   struct live_copy *ret, struct err *err)
 {
-    struct live_ask ask = {.log_at = log_at};
+    (void)snprintf(ask->tenant, sizeof(ask->tenant), "%s", row->tenant);
+    (void)snprintf(ask->id, sizeof(ask->id), "%s", row->id);
+    return cluster_ask_live(d->cluster, row->node, ask, ret, err);
+}
 
-    (void)snprintf(ask.tenant, sizeof(ask.tenant), "%s", row->tenant);
-    (void)snprintf(ask.id, sizeof(ask.id), "%s", row->id);
-    return cluster_ask_live(d->cluster, row->node, &ask, ret, err);
+/* As it is now. False where that is not known. */
+static bool ask_now(struct daemon *d, const struct registry_execution *row, size_t log_at,
+                    struct live_copy *ret)
+{
+    struct live_ask ask = {.log_at = (uint32_t)log_at};
+    struct err ignored = {0};
+
+    return live_ask_owner(d, row, &ask, ret, &ignored) == 0;
 }
 
 /* Until its end is here, or for a moment: it is on its way, or another node has it. */
@@ -122,14 +130,11 @@ bool live_lookup(struct daemon *d, const char *tenant, const char *id, uint32_t 
                  struct live *ret, struct http_reply *reply)
 {
     for (unsigned i = 0; i < LOOKS; i++) {
-        struct err ignored = {0};
-
         live_finish(ret);
         if (!lookup_execution(d, tenant, id, &ret->e, &ret->row, reply))
             return false;
         if (ret->e || !lookup_is_elsewhere(&ret->row) ||
-            ask_owner(d, &ret->row, log_at, &ret->copy, &ignored) < 0 ||
-            ret->copy.answer.state != LIVE_NONE)
+            !ask_now(d, &ret->row, log_at, &ret->copy) || ret->copy.answer.state != LIVE_NONE)
             return true;
         if (!await_end(d, tenant, id))
             break;
@@ -154,10 +159,9 @@ int live_copy_log(struct daemon *d, struct live *live, struct buf *out)
     /* An answer with room left is the last. */
     while (r == 0 && !live_piece_fits(live->copy.answer.pieces_len, CHUNK)) {
         struct live_copy next = {0};
-        struct err ignored = {0};
 
         /* What was said so far is the log as it was a moment ago. */
-        if (ask_owner(d, &live->row, (uint32_t)out->len, &next, &ignored) < 0)
+        if (!ask_now(d, &live->row, out->len, &next))
             return 0;
         live_copy_finish(&live->copy);
         live->copy = next;

@@ -27,6 +27,12 @@ void live_finish(struct live *live);
  */
 bool live_lookup(struct daemon *d, const char *tenant, const char *id, uint32_t log_at,
                  struct live *ret, struct http_reply *reply);
+/*
+ * Asks the node that a row names, which has not ended; tenant and id of the question come from
+ * the row. As cluster_ask_live.
+ */
+int live_ask_owner(struct daemon *d, const struct registry_execution *row, struct live_ask *ask,
+                   struct live_copy *ret, struct err *err);
 /* Appends the log so far of one that another node has. 0, -E2BIG or -ENOMEM. */
 int live_copy_log(struct daemon *d, struct live *live, struct buf *out);
 

@@ -233,9 +233,9 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
     if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
         return;
     if (e)
-        event_stream_reply(e, d->ledger, d->held, reply);
+        event_stream_reply(d, e, reply);
     else if (lookup_is_elsewhere(&row))
-        event_stream_reply_elsewhere(d->ledger, d->held, &row, reply);
+        event_stream_reply_elsewhere(d, &row, reply);
     else
         event_stream_reply_stored(&row, reply);
 }

@@ -146,14 +146,14 @@ static enum cluster_fault serve_while_good(struct cluster *c, struct cluster_lin
     bool some = true;
 
     name_subject(hash_of_images(&c->self), subject);
-    fault = c->driver->serve(link, subject, "nodes", err);
+    fault = c->driver->serve(link, subject, "nodes", CLUSTER_PENDING, err);
     count_serving(c, 1);
     while (fault == CLUSTER_OK && !cluster_is_stopping(c) && service->has_room(service->ctx))
         fault = cluster_serve_one(c, link, &caller, CLUSTER_SLICE_MS, &some, err);
     count_serving(c, -1);
     /* Who asked meanwhile hears at once that there is no room. */
     if (fault == CLUSTER_OK)
-        fault = c->driver->serve(link, NULL, NULL, err);
+        fault = c->driver->serve(link, NULL, NULL, 0, err);
     while (fault == CLUSTER_OK && !cluster_is_stopping(c))
         fault = cluster_serve_one(c, link, &caller, DRAIN_MS, &some, err);
     return fault == CLUSTER_NO_ENTRY ? CLUSTER_OK : fault;

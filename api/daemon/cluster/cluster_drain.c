@@ -134,7 +134,7 @@ static enum cluster_fault serve_while_joined(struct cluster *c, struct cluster_l
     enum cluster_fault fault;
 
     name_subject(c->self.node, subject);
-    fault = c->driver->serve(link, subject, "node", err);
+    fault = c->driver->serve(link, subject, "node", CLUSTER_PENDING, err);
     while (fault == CLUSTER_OK && cluster_is_joined(c) && !cluster_is_stopping(c)) {
         bool some;
 

@@ -15,6 +15,9 @@
 
 #define JOIN_MS 100u /* between two looks at whether this node is joined */
 #define TICK_MS 20u  /* between two looks for news */
+/* Questions that are not looked at yet: those of all who hear news at one moment, and ask on.
+ */
+#define PENDING (4 * CLUSTER_LIVE_WAITING)
 
 /* One that is not answered yet. */
 struct waiting {
@@ -128,7 +131,7 @@ static enum cluster_fault serve_while_joined(struct server *s, struct err *err)
     uint64_t looked_ns = 0;
 
     cluster_name_live(c->self.node, subject);
-    fault = c->driver->serve(s->link, subject, "node", err);
+    fault = c->driver->serve(s->link, subject, "node", PENDING, err);
     if (fault == CLUSTER_OK)
         set_link(c, s->link);
     while (fault == CLUSTER_OK && cluster_is_joined(c) && !cluster_is_stopping(c))

@@ -24,6 +24,7 @@
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
 #define CLUSTER_KEY_SIZE    129u
+#define CLUSTER_PENDING     64u   /* who calls does not wait for longer than for these */
 #define CLUSTER_CALL_MS     2000u /* that a call waits for its answer, at most */
 #define CLUSTER_LEADER_SIZE 65u
 
@@ -192,10 +193,11 @@ struct cluster_driver {
     /*
      * From here on next_call gives what is sent to a subject: of those who share a group each
      * message goes to one, and with NULL as group each to all. The subject may end with ".*".
+     * What comes past so many that were not taken yet is lost.
      * At most one at a time; with NULL as subject no more come.
      */
     enum cluster_fault (*serve)(struct cluster_link *link, const char *subject,
-                                const char *group, struct err *err);
+                                const char *group, unsigned pending, struct err *err);
     /*
      * Waits for one; its key is what stands behind the last '.' of its subject. *ret_some is
      * false where none came. CLUSTER_NO_ENTRY where no more come, and there is none that has

@@ -13,6 +13,7 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/drain.h"
 #include "api/daemon/routes/forward.h"
+#include "api/daemon/routes/live.h"
 #include "api/daemon/store/data_folder.h"
 #include "api/daemon/terms/limits.h"
 #include "base/fd.h"
@@ -316,7 +317,8 @@ static int take_calls(struct daemon *d, struct forward_place *place, struct err 
                                             .has_room = forward_has_room,
                                             .lend = forward_lend,
                                             .take = forward_take,
-                                            .wish = forward_wish};
+                                            .wish = forward_wish,
+                                            .look = live_look};
     int r = d->cluster ? cluster_serve(d->cluster, &service, err) : 0;
 
     if (r == 0 && d->ledger)

@@ -129,7 +129,7 @@ static void what_runs_at_one_is_ended_from_another(void **state)
     (void)state;
     begin(&w);
     begin_long(&w.a, id);
-    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"accepted\"");
+    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"running\"");
     expect(get_of(&w.b, id, "/files/x"), 404, "has not ended yet");
     expect(harness_get(&w.b, EXECUTIONS "?status=accepted"), 200, id);
     /* A key of another tenant's sees none of it, nor ends it. */
@@ -243,7 +243,7 @@ static void without_servers_nothing_is_accepted(void **state)
     (void)state;
     begin(&w);
     begin_long(&w.a, id);
-    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"accepted\"");
+    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"running\"");
     nats_kill(&w.nats, 0);
     nats_wait_node(&w.a, "\"state\":\"cut_off\",\"reason\":\"unreachable\"");
     expect(harness_run(&w.a, "{" FAKE("exit") "}"), 503, "cluster_unavailable");

@@ -2,7 +2,7 @@
 /* What can be wrong with a cluster, each as its state: one real nats-server at a time. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/daemon/nats_world.h"
+#include "tests/daemon/nodes_world.h"
 
 #include "base/fd.h"
 
@@ -73,13 +73,28 @@ static const char users[] =
     "      \"$JS.API.CONSUMER.*.OBJ_skillvm_artifacts\",\n"
     "      \"$JS.API.CONSUMER.*.OBJ_skillvm_artifacts.>\",\n"
     "      \"$O.skillvm_artifacts.>\",\n"
-    "      \"skillvm.run.*\", \"skillvm.load.a\" ],\n"
+    "      \"skillvm.run.*\", \"skillvm.live.*\", \"skillvm.load.a\" ],\n"
     "    allow_responses: true,\n"
     "    subscribe: [ \"_INBOX.>\", \"skillvm.run.*\", \"skillvm.node.a\",\n"
-    "      \"skillvm.load.*\" ] } },\n"
+    "      \"skillvm.live.a\", \"skillvm.load.*\" ] } },\n"
     "  { user: nobody, password: secret, permissions: {\n"
     "    publish: [ \"$JS.API.INFO\" ], subscribe: [ \"_INBOX.>\" ] } }\n"
     "] }\n";
+
+/* What runs at one is known to run at the other. */
+static void read_what_runs(const struct harness *at, const struct harness *other)
+{
+    char id[38], log[96];
+
+    nodes_submit(at,
+                 "{\"skill\":\"own\",\"env\":{\"FAKE\":\"ticks\"},\"timeout\":60,"
+                 "\"async\":true}",
+                 id);
+    snprintf(log, sizeof(log), "/v1/executions/%s/logs", id);
+    nodes_wait(other, log, 200, "tick");
+    expect(harness_get(other, nodes_path_of(id)), 200, "\"status\":\"running\"");
+    nodes_cancel(other, id);
+}
 
 static void credentials_are_taken_or_not(void **state)
 {
@@ -120,6 +135,9 @@ static void credentials_are_taken_or_not(void **state)
     expect(nats_ask(&admin, "POST", "/nodes/a/drain"), 200, "\"draining\":true");
     expect(harness_request(&h, "POST", "/v1/admin/cluster/nodes/c/drain", "", "", 0), 503,
            "the credentials do not permit what a node does");
+    expect(nats_ask(&admin, "DELETE", "/nodes/a/drain"), 200, "\"draining\":false");
+    read_what_runs(&h, &admin);
+    read_what_runs(&admin, &h);
     /* It says what its tenants have, and hears that. */
     harness_wait_metrics(&h, "\nskillvm_cluster_load_nodes 1\n", true);
     harness_wait_metrics(&admin, "\nskillvm_cluster_load_nodes 1\n", true);

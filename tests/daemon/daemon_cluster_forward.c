@@ -141,7 +141,7 @@ static void where_nobody_has_room_it_waits(void **state)
         nodes_take_id(&a, other);
     }
     nodes_wait(&w.b, nodes_path_of(other), 200, "\"status\":\"running\"");
-    nodes_wait(&w.a, nodes_path_of(other), 200, "\"status\":\"accepted\"");
+    nodes_wait(&w.a, nodes_path_of(other), 200, "\"status\":\"running\"");
     assert_int_equal(pthread_create(&p.thread, NULL, run_short, &p), 0);
     harness_wait_metrics(&w.a, "\nskillvm_executions_queued 1\n", true);
     nodes_cancel(&w.a, held);

@@ -166,7 +166,7 @@ static void while_a_node_stops_what_waits_goes(void **state)
     waiting_end(&w.b, w.busy_b);
     nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
     /* What ran there is not over yet. */
-    expect(harness_get(&w.b, nodes_path_of(w.busy_a)), 200, "\"status\":\"accepted\"");
+    expect(harness_get(&w.b, nodes_path_of(w.busy_a)), 200, "\"status\":\"running\"");
     assert_int_equal(harness_stop(&w.a, SIGTERM), 0);
     nodes_wait(&w.b, nodes_path_of(w.busy_a), 200, "\"status\":\"cancelled\"");
     nats_start_node(&w.a, &w.nats, "a", WAITING_LINES);

@@ -3,6 +3,7 @@
  * What nodes say to each other without a stream. What must hold: what is taken is written and
  * read again as the same, and what is known of two that say it is gone with them.
  */
+#include "api/daemon/cluster/live_ask.h"
 #include "api/daemon/cluster/loads.h"
 #include "api/daemon/cluster/node_wish.h"
 
@@ -42,6 +43,47 @@ static void check_drain(const char *text, size_t len)
     check(node_drain_parse(buf_cstr(&written), written.len, &again) == 0 &&
           again.is_draining == drain.is_draining && again.running == drain.running &&
           again.waiting == drain.waiting && strcmp(again.refused, drain.refused) == 0);
+    buf_finish(&written);
+}
+
+static void check_ask(const char *text, size_t len)
+{
+    struct live_ask ask, again;
+    struct buf written;
+
+    if (live_ask_parse(text, len, &ask) < 0)
+        return;
+    check(ask.log_at <= LIMIT_LOG_BYTES && ask.wait_ms <= LIVE_WAIT_MAX_MS);
+    check(live_ask_write(&ask, &written) == 0 &&
+          live_ask_parse(buf_cstr(&written), written.len, &again) == 0 &&
+          strcmp(again.tenant, ask.tenant) == 0 && strcmp(again.id, ask.id) == 0 &&
+          again.log_at == ask.log_at && again.wait_ms == ask.wait_ms &&
+          again.is_begun == ask.is_begun);
+    buf_finish(&written);
+}
+
+static void check_answer(const char *text, size_t len)
+{
+    struct live_answer answer, again;
+    struct buf written = buf_init(2 * LIVE_ANSWER_MAX);
+    struct live_piece piece;
+    size_t at = 0, log_len = 0;
+
+    if (live_answer_parse(text, len, &answer) < 0)
+        return;
+    check(answer.pieces_len <= LIVE_LOG_MAX && answer.pieces_len <= len);
+    check(live_answer_write(&answer, &written) == 0);
+    while (live_next_piece(&answer, &at, &piece)) {
+        check(piece.len > 0 && piece.data >= answer.pieces &&
+              piece.data + piece.len <= answer.pieces + answer.pieces_len);
+        log_len += piece.len;
+        check(live_piece_write(piece.is_stderr, piece.data, piece.len, &written) == 0);
+    }
+    check(at == answer.pieces_len && log_len == answer.log_len);
+    check(live_answer_parse((const char *)written.data, written.len, &again) == 0 &&
+          again.state == answer.state && strcmp(again.image, answer.image) == 0 &&
+          strcmp(again.image_reason, answer.image_reason) == 0 &&
+          again.pieces_len == answer.pieces_len && again.log_len == log_len);
     buf_finish(&written);
 }
 
@@ -112,6 +154,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_wish(text, size);
     check_drain(text, size);
     check_load(text, size);
+    check_ask(text, size);
+    check_answer(text, size);
     free(text);
     return 0;
 }

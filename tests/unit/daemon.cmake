@@ -39,7 +39,7 @@ if(TARGET apidaemon)
     target_link_libraries(unit_daemon_migration PRIVATE sqlite3)
     target_link_options(unit_daemon_manager PRIVATE -Wl,--wrap=fstatvfs)
 
-    add_executable(fake_vmm fake_vmm.c fake_guest.c fake_disk.c fake_files_in.c fake_net.c fake_session.c
+    add_executable(fake_vmm fake_vmm.c fake_guest.c fake_disk.c fake_files_in.c fake_net.c fake_session.c fake_ticks.c
         fake_tar.c)
     # There is nothing to load in the jail, sanitizers no more than the C library.
     foreach(name buf bytes clock crc32 err fd)
@@ -60,6 +60,7 @@ if(TARGET apidaemon)
     skillvm_unit(daemon_change_entry apicluster)
     skillvm_unit(daemon_node_entry apicluster)
     skillvm_unit(daemon_loads apicluster)
+    skillvm_unit(daemon_live_ask apicluster)
     skillvm_unit(daemon_node_wish apicluster)
     skillvm_unit(daemon_object_meta apicluster)
     skillvm_unit(daemon_record_entry apicluster)

@@ -91,6 +91,44 @@ static void a_reader_follows(void **state)
     execution_unref(e);
 }
 
+/* A reader who comes again, after any byte, sees what is behind it and nothing twice. */
+static void a_reader_comes_again_where_it_was(void **state)
+{
+    static const char log[] = "abcde";
+    struct execution *e = create();
+
+    (void)state;
+    execution_append_log(e, GUEST_STDOUT, "ab", 2);
+    execution_append_log(e, GUEST_STDERR, "cd", 2);
+    execution_append_log(e, GUEST_STDOUT, "e", 1);
+    for (size_t at = 0; at <= sizeof(log); at++) {
+        struct execution_cursor c = {.told_ran = true};
+        enum guest_stream stream = GUEST_STDOUT;
+        char text[16], seen[16] = "";
+
+        execution_seek(e, at, &c);
+        while (next(e, &c, text, sizeof(text), &stream) == EXECUTION_LOG) {
+            assert_int_equal(stream, strpbrk(text, "cd") ? GUEST_STDERR : GUEST_STDOUT);
+            (void)strcat(seen, text);
+        }
+        assert_string_equal(seen, at < 5 ? log + at : "");
+        assert_true(c.told_ran);
+    }
+    /* The last piece may grow. */
+    {
+        struct execution_cursor c = {0};
+        enum guest_stream stream = GUEST_STDERR;
+        char text[16];
+
+        execution_seek(e, LIMIT_LOG_BYTES, &c);
+        execution_append_log(e, GUEST_STDOUT, "f", 1);
+        assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_LOG);
+        assert_string_equal(text, "f");
+        assert_int_equal(stream, GUEST_STDOUT);
+    }
+    execution_unref(e);
+}
+
 /* What never ran is not said to have run. */
 static void what_never_ran(void **state)
 {
@@ -171,6 +209,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_late_reader_misses_nothing),
         cmocka_unit_test(a_reader_follows),
+        cmocka_unit_test(a_reader_comes_again_where_it_was),
         cmocka_unit_test(what_never_ran),
         cmocka_unit_test(the_log_is_bounded),
         cmocka_unit_test(cancelling_is_seen),

@@ -11,11 +11,11 @@
 #include "tests/unit/fake_net.h"
 #include "tests/unit/fake_session.h"
 #include "tests/unit/fake_tar.h"
+#include "tests/unit/fake_ticks.h"
 #include "tests/unit/frame_header.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,30 +292,6 @@ static void wait_taken(const struct fake *f)
         usleep(1000);
 }
 
-/* A tick on stdout every 100 ms until CANCEL comes. */
-static void behave_ticks(const struct fake *f, bool obey)
-{
-    for (int i = 0; i < 600; i++) {
-        struct pollfd p = {.fd = f->vsock_fd, .events = POLLIN};
-        char text[32];
-
-        snprintf(text, sizeof(text), "tick %d\n", i);
-        fake_send_text(f, PROTO_STDOUT, text);
-        if (poll(&p, 1, 100) > 0) {
-            uint8_t *data;
-            size_t len;
-
-            if (fake_receive_frame(f, &data, &len) != PROTO_CANCEL)
-                fake_die("not CANCEL");
-            free(data);
-            if (obey) {
-                fake_finish(f, 0, 9, PROTO_EXIT_CANCELLED);
-                return;
-            }
-        }
-    }
-}
-
 static void behave_flood(const struct fake *f)
 {
     char chunk[65536];
@@ -551,8 +527,9 @@ void fake_behave(struct fake *f)
         fake_send_text(f, PROTO_STDOUT, "\xac\xff!");
         fake_send_text(f, PROTO_STDERR, "\xf0\x9f");
         fake_finish(f, 0, 0, 0);
-    } else if (strcmp(how, "ticks") == 0 || strcmp(how, "deaf") == 0) {
-        behave_ticks(f, how[0] == 't');
+    } else if (strcmp(how, "ticks") == 0 || strcmp(how, "deaf") == 0 ||
+               strcmp(how, "chatty") == 0) {
+        fake_tick(f);
     } else if (strncmp(how, "net", 3) == 0) {
         fake_net_behave(f);
     } else if (strcmp(how, "burn") == 0) {

@@ -30,6 +30,7 @@ static void destroy(struct cluster *c)
     (void)pthread_cond_destroy(&c->wake);
     (void)pthread_cond_destroy(&c->room);
     (void)pthread_cond_destroy(&c->links.given);
+    (void)pthread_cond_destroy(&c->live.answered);
     free(c);
 }
 CLEANUP_WITH(struct cluster *, destroy)
@@ -122,6 +123,7 @@ int cluster_create(const struct cluster_config *config, struct cluster **ret, st
     cond_init(&c->wake);
     cond_init(&c->room);
     cond_init(&c->links.given);
+    cond_init(&c->live.answered);
     c->replicas = config->replicas;
     c->objects_bytes = config->objects_bytes;
     c->artifacts_bytes = config->artifacts_bytes;

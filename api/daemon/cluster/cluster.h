@@ -9,7 +9,7 @@
  * else, and become rows of every node. What skills hold and executions leave is in two buckets
  * of objects. Two more threads take what other nodes have no room for, and one what an operator
  * wants of this node and asks another one for. One tells the others what tenants have here, and
- * one hears that of them.
+ * one hears that of them. One answers what they ask of executions that run here.
  *
  * A node is joined while its own entry comes back to it, through a majority of the servers, and
  * every change and every execution of others is noted here.
@@ -18,6 +18,7 @@
 #define SKILLVM_API_DAEMON_CLUSTER_CLUSTER_H
 
 #include "api/daemon/cluster/driver.h"
+#include "api/daemon/cluster/live_ask.h"
 #include "api/daemon/cluster/loads.h"
 #include "api/daemon/cluster/node_entry.h"
 #include "api/daemon/cluster/node_wish.h"
@@ -291,6 +292,11 @@ struct cluster_service {
     void (*take)(void *ctx, const char *data, size_t len, struct buf *answer);
     /* Does what an operator wants of this node. 0; -errno with the reason. */
     int (*wish)(void *ctx, enum node_wish wish, struct node_drain *ret, struct err *err);
+    /*
+     * Says what an execution here is like, with pieces behind that. False, and nothing: there
+     * is nothing that who asks does not know, and it can be waited for. Called by one thread.
+     */
+    bool (*look)(void *ctx, const struct live_ask *ask, bool is_last, struct buf *answer);
 };
 #define CLUSTER_CALL_MAX (512u * 1024u) /* bytes of a call */
 /* Takes calls while it has room, until cluster_serve_end. 0 or -errno. */
@@ -315,6 +321,19 @@ bool cluster_is_self(const struct cluster *cluster, const char *node);
  */
 int cluster_wish(struct cluster *cluster, const char *node, enum node_wish wish,
                  struct node_drain *ret, struct err *err);
+/* What another node says, with the text that it lies in. */
+struct live_copy {
+    struct live_answer answer;
+    struct buf text;
+};
+void live_copy_finish(struct live_copy *copy);
+/*
+ * Asks another node of an execution that it has: within a second, and as long as it may wait
+ * for news. Where too many wait, in all or of the tenant, it does not wait. 0; -EAGAIN where it
+ * does not answer, this one is cut off, or asks too much already.
+ */
+int cluster_ask_live(struct cluster *cluster, const char *node, const struct live_ask *ask,
+                     struct live_copy *ret, struct err *err);
 /* Whether this node has the changes up to a revision that who calls says it saw, in a moment.
  */
 bool cluster_has_seen(struct cluster *cluster, uint64_t seen);

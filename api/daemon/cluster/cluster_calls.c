@@ -93,7 +93,7 @@ static enum cluster_fault call_one(struct cluster *c, uint64_t group, const char
         return CLUSTER_UNREACHABLE;
     name_subject(group, subject);
     /* Once: somebody may have it whose answer does not come. */
-    fault = c->driver->call(link, subject, data, len, &answer, err);
+    fault = c->driver->call(link, subject, data, len, CLUSTER_CALL_MS, &answer, err);
     cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_NO_ENTRY);
     if (fault == CLUSTER_OK)
         (void)buf_append(ret_answer, answer.data, answer.len);
@@ -156,14 +156,14 @@ static enum cluster_fault serve_while_good(struct cluster *c, struct cluster_lin
     bool some = true;
 
     name_subject(hash_of_images(&c->self), subject);
-    fault = c->driver->serve(link, subject, "nodes", err);
+    fault = c->driver->serve(link, subject, "nodes", CLUSTER_PENDING, err);
     count_serving(c, 1);
     while (fault == CLUSTER_OK && !cluster_is_stopping(c) && service->has_room(service->ctx))
         fault = cluster_serve_one(c, link, &caller, CLUSTER_SLICE_MS, &some, err);
     count_serving(c, -1);
     /* Who asked meanwhile hears at once that there is no room. */
     if (fault == CLUSTER_OK)
-        fault = c->driver->serve(link, NULL, NULL, err);
+        fault = c->driver->serve(link, NULL, NULL, 0, err);
     while (fault == CLUSTER_OK && !cluster_is_stopping(c))
         fault = cluster_serve_one(c, link, &caller, DRAIN_MS, &some, err);
     return fault == CLUSTER_NO_ENTRY ? CLUSTER_OK : fault;
@@ -244,6 +244,10 @@ int cluster_serve(struct cluster *c, const struct cluster_service *service, stru
     if (r != 0)
         return err_set_errno(err, r, "cannot start a thread");
     c->has_server_of_wishes = true;
+    r = pthread_create(&c->live.server, NULL, cluster_serve_live, c);
+    if (r != 0)
+        return err_set_errno(err, r, "cannot start a thread");
+    c->live.has_server = true;
     while (c->n_servers_of_calls < CLUSTER_CALL_THREADS) {
         r = pthread_create(&c->servers_of_calls[c->n_servers_of_calls], NULL, serve_calls, c);
         if (r != 0)
@@ -262,4 +266,7 @@ void cluster_serve_end(struct cluster *c)
     if (c->has_server_of_wishes)
         (void)pthread_join(c->server_of_wishes, NULL);
     c->has_server_of_wishes = false;
+    if (c->live.has_server)
+        (void)pthread_join(c->live.server, NULL);
+    c->live.has_server = false;
 }

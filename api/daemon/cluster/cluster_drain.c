@@ -76,7 +76,8 @@ static int ask(struct cluster *c, struct cluster_link *link, const char *node, s
     int r;
 
     name_subject(node, subject);
-    fault = c->driver->call(link, subject, buf_cstr(wish), wish->len, &answer, &why);
+    fault = c->driver->call(link, subject, buf_cstr(wish), wish->len, CLUSTER_CALL_MS, &answer,
+                            &why);
     if (fault == CLUSTER_NO_ENTRY)
         return explain_silence(c, link, node, err);
     if (fault == CLUSTER_NO_QUORUM)
@@ -133,7 +134,7 @@ static enum cluster_fault serve_while_joined(struct cluster *c, struct cluster_l
     enum cluster_fault fault;
 
     name_subject(c->self.node, subject);
-    fault = c->driver->serve(link, subject, "node", err);
+    fault = c->driver->serve(link, subject, "node", CLUSTER_PENDING, err);
     while (fault == CLUSTER_OK && cluster_is_joined(c) && !cluster_is_stopping(c)) {
         bool some;
 

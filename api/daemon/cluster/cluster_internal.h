@@ -46,6 +46,25 @@ struct cluster_load {
     char last_refused[CLUSTER_KEY_SIZE + 32];
 };
 
+/* Questions to other nodes that are at work: of who waits for news, of them of one tenant, and
+   in all. */
+#define CLUSTER_LIVE_WAITING 256u
+#define CLUSTER_LIVE_TENANT  64u
+#define CLUSTER_LIVE_ASKED   320u
+
+/* What is asked and answered of executions that run, over one link; under the cluster's lock.
+ */
+struct cluster_live {
+    pthread_t server;
+    bool has_server;
+    struct cluster_link *link; /* the server's; NULL: it has none */
+    unsigned asked;            /* questions that are at work over it */
+    pthread_cond_t answered;
+    char waiting[CLUSTER_LIVE_WAITING][TENANT_ID_SIZE]; /* whose; "": a free place */
+    char silent[FLEET_NODE_SIZE];                       /* it did not answer: */
+    uint64_t silent_until_ns;                           /* and is not asked (monotonic) */
+};
+
 /* Between tries: longer each time. Zeroed at the beginning and after a success. */
 struct cluster_pause {
     uint64_t wait_ms;
@@ -97,6 +116,7 @@ struct cluster {
     uint64_t records_distrust_ns, calls_distrust_ns;
     struct cluster_links links;
     struct cluster_load load;
+    struct cluster_live live;
     struct cluster_service service;
     pthread_t servers_of_calls[CLUSTER_CALL_THREADS];
     unsigned n_servers_of_calls;
@@ -135,6 +155,12 @@ enum cluster_fault cluster_serve_one(struct cluster *c, struct cluster_link *lin
                                      bool *ret_some, struct err *err);
 /* The thread that takes what is wished of this node. */
 void *cluster_serve_wishes(void *cluster);
+
+#define CLUSTER_LIVE_SUBJECT_SIZE (FLEET_NODE_SIZE + 16u)
+/* Where a node is asked of executions that it has. */
+void cluster_name_live(const char *node, char ret[CLUSTER_LIVE_SUBJECT_SIZE]);
+/* The thread that answers that. */
+void *cluster_serve_live(void *cluster);
 
 void cluster_load_init(struct cluster_load *load);
 void cluster_load_finish(struct cluster_load *load);

@@ -259,7 +259,7 @@ static enum cluster_fault hear_while_joined(struct hearer *h, struct err *err)
 
     if (cluster_connect(c, 0, &h->link, err) < 0)
         return CLUSTER_UNREACHABLE;
-    fault = c->driver->serve(h->link, SUBJECT_ALL, NULL, err);
+    fault = c->driver->serve(h->link, SUBJECT_ALL, NULL, CLUSTER_PENDING, err);
     while (fault == CLUSTER_OK && cluster_is_joined(c) && !cluster_is_stopping(c))
         fault = hear_one(h, err);
     c->driver->close(h->link);

@@ -4,7 +4,8 @@
  * skillvm-cluster.so fills in: skillvmd links no client library, and maps one only where it is
  * told to join a cluster. The module knows buckets, keys and bytes, and nothing of skillvm.
  *
- * Every call may be made by any thread, but those of one link one after the other. None waits
+ * Every call may be made by any thread, but those of one link one after the other; `call` alone
+ * may be made by many at once, also beside next_call and answer. None waits
  * for longer than 2.5 s, open 4 s, but for looking up a name, which takes as long as the
  * system's resolver does. The module calls nobody back.
  */
@@ -18,11 +19,13 @@
 #include <stdint.h>
 
 /* Both sides have the same, or the module is of another version. */
-#define CLUSTER_DRIVER_VERSION 7u
+#define CLUSTER_DRIVER_VERSION 8u
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
 #define CLUSTER_KEY_SIZE    129u
+#define CLUSTER_PENDING     64u   /* who calls does not wait for longer than for these */
+#define CLUSTER_CALL_MS     2000u /* that a call waits for its answer, at most */
 #define CLUSTER_LEADER_SIZE 65u
 
 #define CLUSTER_OBJECT_META  "M."
@@ -190,10 +193,11 @@ struct cluster_driver {
     /*
      * From here on next_call gives what is sent to a subject: of those who share a group each
      * message goes to one, and with NULL as group each to all. The subject may end with ".*".
+     * What comes past so many that were not taken yet is lost.
      * At most one at a time; with NULL as subject no more come.
      */
     enum cluster_fault (*serve)(struct cluster_link *link, const char *subject,
-                                const char *group, struct err *err);
+                                const char *group, unsigned pending, struct err *err);
     /*
      * Waits for one; its key is what stands behind the last '.' of its subject. *ret_some is
      * false where none came. CLUSTER_NO_ENTRY where no more come, and there is none that has
@@ -208,11 +212,12 @@ struct cluster_driver {
     enum cluster_fault (*tell)(struct cluster_link *link, const char *subject, const char *data,
                                size_t len, struct err *err);
     /*
-     * Sends to a subject and waits for the answer. CLUSTER_NO_ENTRY where nobody is there to
-     * take it, CLUSTER_NO_QUORUM where no answer came.
+     * Sends to a subject and waits for the answer, for up to CLUSTER_CALL_MS. CLUSTER_NO_ENTRY
+     * where nobody is there to take it, CLUSTER_NO_QUORUM where no answer came.
      */
     enum cluster_fault (*call)(struct cluster_link *link, const char *subject, const char *data,
-                               size_t len, struct cluster_entry *ret, struct err *err);
+                               size_t len, unsigned wait_ms, struct cluster_entry *ret,
+                               struct err *err);
 };
 
 typedef const struct cluster_driver *cluster_driver_fn(void);

@@ -241,6 +241,30 @@ static bool copy_log(const struct execution *e, struct execution_cursor *c,
     return false;
 }
 
+void execution_seek(struct execution *e, size_t log_at, struct execution_cursor *cursor)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
+    uint32_t segment = 0;
+
+    *cursor = (struct execution_cursor){.told_ran = cursor->told_ran};
+    while (cursor->segment_at < e->segments.len) {
+        size_t n;
+
+        memcpy(&segment, e->segments.data + cursor->segment_at, sizeof(segment));
+        n = segment & EXECUTION_SEGMENT_LENGTH;
+        if (n > log_at - cursor->log_at)
+            n = log_at - cursor->log_at;
+        cursor->log_at += n;
+        cursor->in_segment = (uint32_t)n;
+        /* In the last one, which may still grow, it stays. */
+        if (n < (segment & EXECUTION_SEGMENT_LENGTH) ||
+            cursor->segment_at + sizeof(segment) == e->segments.len)
+            return;
+        cursor->segment_at += sizeof(segment);
+        cursor->in_segment = 0;
+    }
+}
+
 enum execution_news execution_next(struct execution *e, struct execution_cursor *cursor,
                                    uint64_t deadline_ns, enum guest_stream *ret_stream,
                                    void *data, size_t size, size_t *ret_len)

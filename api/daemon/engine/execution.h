@@ -141,6 +141,9 @@ struct execution_cursor {
     bool told_ran;
 };
 
+/* As where a reader is who has so many bytes of the log, or all of it where it has fewer. */
+void execution_seek(struct execution *e, size_t log_at, struct execution_cursor *cursor);
+
 enum execution_news {
     EXECUTION_NOTHING, /* the time is up */
     EXECUTION_STATE,   /* it runs, or has run; comes once, and before any of its log */

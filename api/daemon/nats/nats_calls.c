@@ -7,8 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Asked and not looked at yet: who asks does not wait for longer than for these. */
-#define PENDING_MAX       64
+/* Asked and not looked at yet. */
 #define PENDING_BYTES_MAX (32 * 1024 * 1024)
 
 /*
@@ -26,7 +25,7 @@ static enum cluster_fault leave(struct cluster_link *link, struct err *err)
 }
 
 enum cluster_fault nats_serve(struct cluster_link *link, const char *subject, const char *group,
-                              struct err *err)
+                              unsigned pending, struct err *err)
 {
     natsStatus s = NATS_OK;
 
@@ -37,7 +36,7 @@ enum cluster_fault nats_serve(struct cluster_link *link, const char *subject, co
             ? natsConnection_QueueSubscribeSync(&link->calls, link->connection, subject, group)
             : natsConnection_SubscribeSync(&link->calls, link->connection, subject);
     if (s == NATS_OK)
-        s = natsSubscription_SetPendingLimits(link->calls, PENDING_MAX, PENDING_BYTES_MAX);
+        s = natsSubscription_SetPendingLimits(link->calls, (int)pending, PENDING_BYTES_MAX);
     return s == NATS_OK ? CLUSTER_OK : nats_failed(link, s, 0, "cannot take calls", err);
 }
 
@@ -104,14 +103,14 @@ enum cluster_fault nats_answer(struct cluster_link *link, const struct cluster_e
 }
 
 enum cluster_fault nats_call(struct cluster_link *link, const char *subject, const char *data,
-                             size_t len, struct cluster_entry *ret, struct err *err)
+                             size_t len, unsigned wait_ms, struct cluster_entry *ret,
+                             struct err *err)
 {
     natsMsg *message = NULL;
     natsStatus s;
 
     nats_begin_request(link);
-    s = natsConnection_Request(&message, link->connection, subject, data, (int)len,
-                               NATS_REQUEST_MS);
+    s = natsConnection_Request(&message, link->connection, subject, data, (int)len, wait_ms);
     if (s == NATS_NO_RESPONDERS) {
         (void)err_set(err, ENOENT, "nobody takes it");
         return CLUSTER_NO_ENTRY;

@@ -112,7 +112,7 @@ enum cluster_fault nats_objects_purge(struct cluster_link *link, const char *buc
 
 /* Those for calls. */
 enum cluster_fault nats_serve(struct cluster_link *link, const char *subject, const char *group,
-                              struct err *err);
+                              unsigned pending, struct err *err);
 enum cluster_fault nats_next_call(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
                                   struct cluster_entry *ret, struct err *err);
 enum cluster_fault nats_answer(struct cluster_link *link, const struct cluster_entry *call,
@@ -120,6 +120,7 @@ enum cluster_fault nats_answer(struct cluster_link *link, const struct cluster_e
 enum cluster_fault nats_tell(struct cluster_link *link, const char *subject, const char *data,
                              size_t len, struct err *err);
 enum cluster_fault nats_call(struct cluster_link *link, const char *subject, const char *data,
-                             size_t len, struct cluster_entry *ret, struct err *err);
+                             size_t len, unsigned wait_ms, struct cluster_entry *ret,
+                             struct err *err);
 
 #endif

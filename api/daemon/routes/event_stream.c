@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/event_stream.h"
 
+#include "api/daemon/callers/held.h"
+#include "api/daemon/routes/live.h"
+#include "api/daemon/routes/lookup.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_walk.h"
 #include "base/buf.h"
@@ -15,6 +18,8 @@
 #define LOG_CHUNK    8192u
 #define HEARTBEAT_NS 15000000000ull
 #define EVENT_MAX    (8u * LOG_CHUNK)
+#define UTF8_GROWS   3u            /* by repairs */
+#define PAUSE_NS     NS_PER_SECOND /* until one is asked again that says nothing at once */
 #define KEPT         "the result is kept: read the answers that wait, then ask for it"
 
 static int add_status(struct buf *out, const char *id, const char *status)
@@ -37,27 +42,46 @@ static const char *name_of(enum guest_stream stream)
     return stream == GUEST_STDERR ? "stderr" : "stdout";
 }
 
-/* Adds a stream as one event; nothing for an empty one. */
-static void add_stored_log(struct buf *out, struct json_slice result, enum guest_stream stream)
+/* Adds bytes of a stream, which are UTF-8, as one event. */
+static void add_text(struct buf *out, enum guest_stream stream, const void *text, size_t len)
 {
-    struct json_slice text;
-
-    if (!json_find(result, name_of(stream), &text) || json_slice_is(text, "\"\""))
-        return;
     (void)buf_printf(out, "event: %s\ndata: {\"data\":", name_of(stream));
-    (void)buf_append(out, text.data, text.len);
+    (void)json_append_string(out, text, len);
     (void)buf_append(out, "}\n\n", 3);
 }
 
-static int add_stored(struct buf *out, const struct registry_execution *row)
+/* Adds what a stored result has of a stream behind what was given of it, as one event; nothing
+   where that is all. */
+static int add_stored_log(struct buf *out, struct json_slice result, enum guest_stream stream,
+                          size_t given)
+{
+    _cleanup_buf_ struct buf text = buf_init(UTF8_GROWS * LIMIT_LOG_BYTES);
+    struct json_slice value;
+
+    if (!json_find(result, name_of(stream), &value) || json_slice_is(value, "\"\""))
+        return 0;
+    if (given == 0) {
+        (void)buf_printf(out, "event: %s\ndata: {\"data\":", name_of(stream));
+        (void)buf_append(out, value.data, value.len);
+        return buf_append(out, "}\n\n", 3);
+    }
+    if (json_append_decoded(&text, value) < 0)
+        return -EINVAL;
+    if (text.len > given)
+        add_text(out, stream, text.data + given, text.len - given);
+    return out->error;
+}
+
+/* given: how much of the streams' texts is known already, by enum guest_stream. */
+static int add_stored(struct buf *out, const struct registry_execution *row,
+                      const size_t given[2])
 {
     struct json_slice result;
-    int r = json_text_check(row->result, strcspn(row->result, "\n"), &result, NULL);
 
-    if (r < 0)
-        return r;
-    add_stored_log(out, result, GUEST_STDOUT);
-    add_stored_log(out, result, GUEST_STDERR);
+    if (json_text_check(row->result, strcspn(row->result, "\n"), &result, NULL) < 0 ||
+        add_stored_log(out, result, GUEST_STDOUT, given[GUEST_STDOUT]) < 0 ||
+        add_stored_log(out, result, GUEST_STDERR, given[GUEST_STDERR]) < 0)
+        return -EINVAL;
     (void)buf_printf(out, "event: result\ndata: ");
     (void)buf_append(out, result.data, result.len);
     (void)buf_append(out, "\n\n", 2);
@@ -73,102 +97,21 @@ static ssize_t give(struct buf *pending, char *data, size_t size)
     return (ssize_t)n;
 }
 
-/* What another node runs: its end is waited for. */
-struct elsewhere {
-    struct ledger *ledger;
-    struct held *held;
-    uint64_t held_bytes;
+struct event_stream {
+    struct daemon *daemon;
     char tenant[TENANT_ID_SIZE];
     char id[EXECUTION_ID_SIZE];
-    struct buf pending;
-    bool finished;
-};
-
-/* What a result takes until its reader has it: as a text, and in events. */
-static bool hold_elsewhere(struct elsewhere *s, const struct registry_execution *row)
-{
-    const uint64_t bytes = row->result ? 0 : 3 * row->result_bytes;
-    uint64_t before;
-
-    if (bytes > 0 &&
-        held_add(s->held, s->tenant, HTTP_HELD_ANSWER, bytes, LIMIT_ANSWERS_BYTES, &before) < 0)
-        return false;
-    s->held_bytes = bytes;
-    return true;
-}
-
-static int end_elsewhere(struct elsewhere *s, struct registry_execution *row)
-{
-    struct err err = {0};
-
-    s->finished = true;
-    if (!hold_elsewhere(s, row))
-        return add_error(&s->pending, "overloaded", KEPT);
-    if (ledger_fetch_result(s->ledger, row, &err) < 0 || !row->result)
-        return add_error(&s->pending, "object_unavailable",
-                         err.code ? err.message : "its result was lost");
-    return add_stored(&s->pending, row);
-}
-
-/* Waits for its end. What cannot be known any more ends the stream. */
-static int next_elsewhere(struct elsewhere *s)
-{
-    _cleanup_registry_execution_ struct registry_execution row = {0};
-    struct err err = {0};
-    int r = ledger_wait(s->ledger, s->tenant, s->id, clock_monotonic_ns() + HEARTBEAT_NS, &row,
-                        &err);
-
-    if (r < 0)
-        return r;
-    return row.finished_ns == 0 ? buf_append(&s->pending, ":\n\n", 3) : end_elsewhere(s, &row);
-}
-
-static ssize_t read_elsewhere(void *ctx, char *data, size_t size)
-{
-    struct elsewhere *s = ctx;
-
-    while (s->pending.len == 0) {
-        buf_clear(&s->pending);
-        if (s->finished || next_elsewhere(s) < 0)
-            return -1;
-    }
-    return give(&s->pending, data, size);
-}
-
-static struct elsewhere elsewhere_init(struct ledger *ledger, struct held *held,
-                                       const char *tenant, const char *id)
-{
-    struct elsewhere s = {.ledger = ledger, .held = held, .pending = buf_init(SIZE_MAX / 2)};
-
-    (void)snprintf(s.tenant, sizeof(s.tenant), "%s", tenant);
-    (void)snprintf(s.id, sizeof(s.id), "%s", id);
-    return s;
-}
-
-static void elsewhere_finish(struct elsewhere *s)
-{
-    if (s->held_bytes > 0)
-        held_remove(s->held, s->tenant, HTTP_HELD_ANSWER, s->held_bytes);
-    buf_finish(&s->pending);
-}
-
-static void release_elsewhere(void *ctx)
-{
-    elsewhere_finish(ctx);
-    free(ctx);
-}
-
-struct event_stream {
-    struct execution *e;
-    struct held *held;
+    struct execution *e;            /* a reference while it is here, else NULL */
+    struct execution_cursor cursor; /* elsewhere, of it only log_at and told_ran count */
+    struct live_copy copy;          /* what the node said last that has it */
+    size_t piece_at;                /* in that */
+    struct live_piece piece;        /* the rest of one */
     uint64_t held_bytes;
-    struct execution_cursor cursor;
-    struct utf8_tail tails[2]; /* by enum guest_stream */
+    struct utf8_tail tails[2]; /* by enum guest_stream, as what follows */
+    size_t given[2];           /* bytes of texts */
     struct buf pending;        /* an event on its way out */
+    uint64_t beat_ns;          /* monotonic: when something has to be given */
     size_t result_at;          /* bytes of the result already given */
-    struct ledger *ledger;
-    bool is_moved;
-    struct elsewhere rest; /* once it was */
     bool greeted;
     bool result_begun;
     bool finished;
@@ -183,24 +126,120 @@ static int add_log(struct event_stream *s, enum guest_stream stream, const void 
 
     if (r < 0 || text.len == 0)
         return r;
-    (void)buf_printf(&s->pending, "event: %s\ndata: {\"data\":", name_of(stream));
-    (void)json_append_string(&s->pending, text.data, text.len);
-    (void)buf_append(&s->pending, "}\n\n", 3);
+    s->given[stream] += text.len;
+    add_text(&s->pending, stream, text.data, text.len);
     return s->pending.error;
 }
 
-/* A large result takes room until its reader has it. False where that is too much. */
-static bool hold_result(struct event_stream *s)
+/* So many bytes of a result take room until its reader has them. False: that is too much. */
+static bool hold(struct event_stream *s, uint64_t bytes)
 {
     uint64_t before;
 
-    if (s->e->result_fd < 0)
-        return true;
-    if (held_add(s->held, s->e->tenant, HTTP_HELD_ANSWER, s->e->result_len, LIMIT_ANSWERS_BYTES,
-                 &before) < 0)
+    if (bytes > 0 && held_add(s->daemon->held, s->tenant, HTTP_HELD_ANSWER, bytes,
+                              LIMIT_ANSWERS_BYTES, &before) < 0)
         return false;
-    s->held_bytes = s->e->result_len;
+    s->held_bytes = bytes;
     return true;
+}
+
+/* Its row has all that is left to say. An object takes room as a text, and in events. */
+static int end_elsewhere(struct event_stream *s, struct registry_execution *row)
+{
+    struct err err = {0};
+
+    s->finished = true;
+    if (!hold(s, row->result ? 0 : 3 * row->result_bytes))
+        return add_error(&s->pending, "overloaded", KEPT);
+    if (ledger_fetch_result(s->daemon->ledger, row, &err) < 0 || !row->result)
+        return add_error(&s->pending, "object_unavailable",
+                         err.code ? err.message : "its result was lost");
+    return add_stored(&s->pending, row, s->given);
+}
+
+/* Until it has ended, for up to so long. As ledger_wait. */
+static int await_end(struct event_stream *s, uint64_t ns, struct registry_execution *ret_row)
+{
+    struct err ignored = {0};
+
+    return ledger_wait(s->daemon->ledger, s->tenant, s->id, clock_monotonic_ns() + ns, ret_row,
+                       &ignored);
+}
+
+static int pause_elsewhere(struct event_stream *s)
+{
+    _cleanup_registry_execution_ struct registry_execution unused = {0};
+
+    return await_end(s, PAUSE_NS, &unused);
+}
+
+/* It is this node's own: between its row and its place in the queue for microseconds. */
+static int come_here(struct event_stream *s)
+{
+    unsigned tries = 0;
+
+    while (!s->e && clock_try_again(&tries))
+        s->e = engine_find(s->daemon->engine, s->tenant, s->id);
+    if (s->e) {
+        execution_seek(s->e, s->cursor.log_at, &s->cursor);
+        return 0;
+    }
+    s->finished = true;
+    return add_error(&s->pending, "internal_error", "its result was lost");
+}
+
+static int ask_owner(struct event_stream *s, const struct registry_execution *row)
+{
+    struct live_ask ask = {.log_at = (uint32_t)s->cursor.log_at,
+                           .wait_ms = LIVE_WAIT_MAX_MS,
+                           .is_begun = s->cursor.told_ran};
+    struct err ignored = {0};
+
+    live_copy_finish(&s->copy);
+    s->piece_at = 0;
+    return live_ask_owner(s->daemon, row, &ask, &s->copy, &ignored);
+}
+
+/* Asks the node that has it for news. Who says nothing at once is not asked again at once. */
+static int hear_owner(struct event_stream *s, const struct registry_execution *row)
+{
+    const struct live_answer *answer = &s->copy.answer;
+    uint64_t asked_ns = clock_monotonic_ns();
+
+    if (ask_owner(s, row) < 0)
+        return pause_elsewhere(s);
+    s->cursor.log_at += answer->log_len;
+    if (!s->cursor.told_ran && (answer->state == LIVE_RUNS || answer->log_len > 0)) {
+        s->cursor.told_ran = true;
+        return add_status(&s->pending, s->id, "running");
+    }
+    if (answer->log_len > 0 || clock_monotonic_ns() - asked_ns > PAUSE_NS / 2)
+        return 0;
+    return pause_elsewhere(s);
+}
+
+/* What another node has: its log comes from there, its end with its row. */
+static int next_elsewhere(struct event_stream *s)
+{
+    _cleanup_registry_execution_ struct registry_execution row = {0};
+    size_t n;
+    int r;
+
+    if (s->piece.len > 0 || live_next_piece(&s->copy.answer, &s->piece_at, &s->piece)) {
+        n = s->piece.len < LOG_CHUNK ? s->piece.len : LOG_CHUNK;
+        s->piece.data += n;
+        s->piece.len -= n;
+        return add_log(s, s->piece.is_stderr ? GUEST_STDERR : GUEST_STDOUT, s->piece.data - n,
+                       n, false);
+    }
+    if (clock_monotonic_ns() >= s->beat_ns)
+        return buf_append(&s->pending, ":\n\n", 3);
+    r = await_end(s, 0, &row);
+    if (r < 0)
+        return r;
+    if (row.finished_ns > 0)
+        return end_elsewhere(s, &row);
+    return lookup_is_elsewhere(&row) ? hear_owner(s, &row) : come_here(s);
 }
 
 static int end_logs(struct event_stream *s)
@@ -218,7 +257,7 @@ static int begin_result(struct event_stream *s)
     s->result_begun = true;
     if (r < 0)
         return r;
-    if (!*why && hold_result(s))
+    if (!*why && hold(s, s->e->result_fd < 0 ? 0 : s->e->result_len))
         return buf_printf(&s->pending, "event: result\ndata: ");
     if (!*why) {
         code = "overloaded";
@@ -228,33 +267,37 @@ static int begin_result(struct event_stream *s)
     return add_error(&s->pending, code, why);
 }
 
-/* Puts the next event into pending; the result itself is read from where it is. */
-static int next_event(struct event_stream *s)
+/* The result itself is read from where it is. */
+static int next_here(struct event_stream *s)
 {
     uint8_t data[LOG_CHUNK];
     enum guest_stream stream = GUEST_STDOUT;
     size_t len = 0;
 
-    if (!s->greeted) {
-        s->greeted = true;
-        return add_status(&s->pending, s->e->id, "accepted");
-    }
-    switch (execution_next(s->e, &s->cursor, clock_monotonic_ns() + HEARTBEAT_NS, &stream, data,
-                           sizeof(data), &len)) {
+    switch (execution_next(s->e, &s->cursor, s->beat_ns, &stream, data, sizeof(data), &len)) {
     case EXECUTION_NOTHING:
         return buf_append(&s->pending, ":\n\n", 3);
     case EXECUTION_STATE:
-        return add_status(&s->pending, s->e->id, "running");
+        return add_status(&s->pending, s->id, "running");
     case EXECUTION_LOG:
         return add_log(s, stream, data, len, false);
     case EXECUTION_RESULT:
         return begin_result(s);
     case EXECUTION_GONE:
-        s->is_moved = true;
-        s->rest = elsewhere_init(s->ledger, s->held, s->e->tenant, s->e->id);
+        execution_unref(s->e);
+        s->e = NULL;
         break;
     }
     return 0;
+}
+
+/* Puts the next event into pending, if there is one. */
+static int next_event(struct event_stream *s)
+{
+    if (s->greeted)
+        return s->e ? next_here(s) : next_elsewhere(s);
+    s->greeted = true;
+    return add_status(&s->pending, s->id, "accepted");
 }
 
 /* Bytes of the result, which is longer than what was given of it. */
@@ -272,14 +315,13 @@ static ssize_t read_events(void *ctx, char *data, size_t size)
 {
     struct event_stream *s = ctx;
 
+    s->beat_ns = clock_monotonic_ns() + HEARTBEAT_NS;
     for (;;) {
         if (s->pending.len > 0)
             return give(&s->pending, data, size);
         buf_clear(&s->pending);
         if (s->finished)
             return -1;
-        if (s->is_moved)
-            return read_elsewhere(&s->rest, data, size);
         if (!s->result_begun) {
             if (next_event(s) < 0)
                 return -1;
@@ -299,16 +341,16 @@ static void release(void *ctx)
     struct event_stream *s = ctx;
 
     if (s->held_bytes > 0)
-        held_remove(s->held, s->e->tenant, HTTP_HELD_ANSWER, s->held_bytes);
-    if (s->is_moved)
-        elsewhere_finish(&s->rest);
+        held_remove(s->daemon->held, s->tenant, HTTP_HELD_ANSWER, s->held_bytes);
     execution_unref(s->e);
+    live_copy_finish(&s->copy);
     buf_finish(&s->pending);
     free(s);
 }
 
-void event_stream_reply(struct execution *e, struct ledger *ledger, struct held *held,
-                        struct http_reply *reply)
+/* e is taken over; NULL: it is elsewhere. */
+static void reply_with(struct daemon *d, const char *tenant, const char *id,
+                       struct execution *e, struct http_reply *reply)
 {
     struct event_stream *s = calloc(1, sizeof(*s));
 
@@ -317,10 +359,11 @@ void event_stream_reply(struct execution *e, struct ledger *ledger, struct held 
         http_reply_error(reply, 500, "internal_error", "out of memory");
         return;
     }
+    s->daemon = d;
     s->e = e;
-    s->ledger = ledger;
-    s->held = held;
-    s->pending = buf_init(2 * EVENT_MAX + 4096);
+    (void)snprintf(s->tenant, sizeof(s->tenant), "%s", tenant);
+    (void)snprintf(s->id, sizeof(s->id), "%s", id);
+    s->pending = buf_init(SIZE_MAX / 2);
     reply->status = 200;
     reply->content_type = "text/event-stream";
     reply->read = read_events;
@@ -328,12 +371,24 @@ void event_stream_reply(struct execution *e, struct ledger *ledger, struct held 
     reply->stream_ctx = s;
 }
 
+void event_stream_reply(struct daemon *d, struct execution *e, struct http_reply *reply)
+{
+    reply_with(d, e->tenant, e->id, e, reply);
+}
+
+void event_stream_reply_elsewhere(struct daemon *d, const struct registry_execution *row,
+                                  struct http_reply *reply)
+{
+    reply_with(d, row->tenant, row->id, NULL, reply);
+}
+
 void event_stream_reply_stored(const struct registry_execution *row, struct http_reply *reply)
 {
+    static const size_t nothing[2];
     struct buf body = buf_init(SIZE_MAX / 2);
 
     if (!row->result || add_status(&body, row->id, "accepted") < 0 ||
-        add_stored(&body, row) < 0) {
+        add_stored(&body, row, nothing) < 0) {
         buf_finish(&body);
         http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", row->id);
         return;
@@ -341,23 +396,4 @@ void event_stream_reply_stored(const struct registry_execution *row, struct http
     http_reply_empty(reply, 200);
     reply->content_type = "text/event-stream";
     reply->body = body;
-}
-
-void event_stream_reply_elsewhere(struct ledger *ledger, struct held *held,
-                                  const struct registry_execution *row,
-                                  struct http_reply *reply)
-{
-    struct elsewhere *s = calloc(1, sizeof(*s));
-
-    if (!s) {
-        http_reply_error(reply, 500, "internal_error", "out of memory");
-        return;
-    }
-    *s = elsewhere_init(ledger, held, row->tenant, row->id);
-    (void)add_status(&s->pending, s->id, "accepted");
-    reply->status = 200;
-    reply->content_type = "text/event-stream";
-    reply->read = read_elsewhere;
-    reply->release = release_elsewhere;
-    reply->stream_ctx = s;
 }

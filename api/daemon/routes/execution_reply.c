@@ -57,7 +57,7 @@ static void reply_stored(struct daemon *d, const struct http_request *http,
     if (is_async)
         reply_accepted(reply, row->id, row->status);
     else if (http->wants_events && lookup_is_elsewhere(row))
-        event_stream_reply_elsewhere(d->ledger, d->held, row, reply);
+        event_stream_reply_elsewhere(d, row, reply);
     else if (http->wants_events)
         event_stream_reply_stored(row, reply);
     else if (!row->result)
@@ -101,7 +101,7 @@ void execution_reply(struct daemon *d, const struct http_request *http,
                      struct http_reply *reply, struct execution *e, bool is_async)
 {
     if (http->wants_events && !is_async) {
-        event_stream_reply(e, d->ledger, d->held, reply);
+        event_stream_reply(d, e, reply);
         return;
     }
     if (is_async)

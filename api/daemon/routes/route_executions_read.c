@@ -3,6 +3,7 @@
 #include "api/daemon/engine/result.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/event_stream.h"
+#include "api/daemon/routes/live.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/page.h"
 #include "api/daemon/terms/limits.h"
@@ -96,23 +97,55 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
     page_reply(reply, &w, &place, r, &err);
 }
 
-/* The shape of a result, for an execution that has none. live: it is queued or runs. */
-static void reply_unfinished(const struct daemon *d, struct http_reply *reply,
-                             const struct registry_execution *row, bool live,
-                             enum execution_state state, const struct image_choice *image)
+/* What is known of an execution that has no result. */
+struct unfinished {
+    bool is_live; /* it is queued or runs */
+    bool runs;
+    const char *image; /* NULL: none was chosen */
+    const char *image_reason;
+};
+
+static struct unfinished unfinished_here(const struct daemon *d, struct execution *e)
+{
+    bool has_image = e->image.why[0] != '\0';
+
+    return (struct unfinished){
+        .is_live = true,
+        .runs = execution_get_state(e) != EXECUTION_ACCEPTED,
+        .image = has_image ? d->images.known.list[e->image.place].name : NULL,
+        .image_reason = has_image ? e->image.why : NULL,
+    };
+}
+
+static struct unfinished unfinished_elsewhere(const struct live *live)
+{
+    const struct live_answer *answer = &live->copy.answer;
+    bool has_image = answer->image[0] != '\0';
+
+    return (struct unfinished){
+        .is_live = lookup_is_elsewhere(&live->row),
+        .runs = answer->state == LIVE_RUNS,
+        .image = has_image ? answer->image : NULL,
+        .image_reason = has_image ? answer->image_reason : NULL,
+    };
+}
+
+/* The shape of a result, for an execution that has none. */
+static void reply_unfinished(struct http_reply *reply, const struct registry_execution *row,
+                             const struct unfinished *known)
 {
     uint64_t now_ns = clock_realtime_ns();
     struct buf body;
     struct result result = {
         .execution_id = row->id,
-        .status = state == EXECUTION_ACCEPTED ? RESULT_ACCEPTED : RESULT_RUNNING,
+        .status = known->runs ? RESULT_RUNNING : RESULT_ACCEPTED,
         .skill = {row->skill_name, row->skill_version, row->skill_digest, NULL},
-        .image = image->why[0] ? d->images.known.list[image->place].name : NULL,
-        .image_reason = image->why[0] ? image->why : NULL,
+        .image = known->image,
+        .image_reason = known->image_reason,
         .duration_ns = now_ns > row->accepted_ns ? now_ns - row->accepted_ns : 0,
     };
 
-    if (!live) {
+    if (!known->is_live) {
         result.status = RESULT_FAILED;
         result.error = "the daemon stopped while this execution ran, or had no room to store "
                        "its result";
@@ -126,36 +159,27 @@ static void reply_unfinished(const struct daemon *d, struct http_reply *reply,
 void route_execution_get(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    const char *id = request->params[0];
-    _cleanup_registry_execution_ struct registry_execution row = {0};
-    struct execution *e;
-    enum execution_state state = EXECUTION_ACCEPTED;
-    struct image_choice image = {0};
+    const char *tenant = request->caller.tenant, *id = request->params[0];
+    _cleanup_live_ struct live live = {0};
+    struct registry_execution *row = &live.row;
+    struct unfinished known;
     struct buf body = buf_init(SIZE_MAX / 2);
-    bool live;
 
-    if (!lookup_execution(d, request->caller.tenant, id, &e, &row, reply))
+    if (!live_lookup(d, tenant, id, LIMIT_LOG_BYTES, &live, reply))
         return;
-    live = e != NULL;
-    if (e) {
-        state = execution_get_state(e);
-        image = e->image;
-        execution_unref(e);
-        /* Read after the state: what ended in between has its result in the row. */
-        if (!lookup_row(d, request->caller.tenant, id, &row, reply) ||
-            !lookup_result(d, &row, reply))
-            return;
-    }
-    live = live || lookup_is_elsewhere(&row);
-    if (row.result) {
+    known = live.e ? unfinished_here(d, live.e) : unfinished_elsewhere(&live);
+    /* Read after the state: what ended in between has its result in the row. */
+    if (live.e && (!lookup_row(d, tenant, id, row, reply) || !lookup_result(d, row, reply)))
+        return;
+    if (row->result) {
         /* The text moves, it is not copied: it may be large. */
-        body.len = strlen(row.result);
+        body.len = strlen(row->result);
         body.cap = body.len + 1;
-        body.data = (uint8_t *)row.result;
-        row.result = NULL;
+        body.data = (uint8_t *)row->result;
+        row->result = NULL;
         daemon_reply_result(d, request, reply, &body);
     } else {
-        reply_unfinished(d, reply, &row, live, state, &image);
+        reply_unfinished(reply, row, &known);
     }
 }
 
@@ -170,11 +194,11 @@ static int read_member(const char *result, const char *key, struct buf *out)
     return json_find(object, key, &value) ? json_append_decoded(out, value) : -ENOENT;
 }
 
-static int copy_log(struct execution *e, struct buf *out)
+static int copy_log(struct daemon *d, struct live *live, struct buf *out)
 {
     _cleanup_buf_ struct buf raw = buf_init(LIMIT_LOG_BYTES);
     struct utf8_tail tail = {0};
-    int r = execution_copy_log(e, &raw);
+    int r = live->e ? execution_copy_log(live->e, &raw) : live_copy_log(d, live, &raw);
 
     return r < 0 ? r : utf8_repair(&tail, raw.data, raw.len, true, out);
 }
@@ -182,19 +206,14 @@ static int copy_log(struct execution *e, struct buf *out)
 void route_execution_logs(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    _cleanup_registry_execution_ struct registry_execution row = {0};
-    struct execution *e;
+    _cleanup_live_ struct live live = {0};
     struct buf text = buf_init(4 * LIMIT_LOG_BYTES);
     int r;
 
-    if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
+    if (!live_lookup(d, request->caller.tenant, request->params[0], 0, &live, reply))
         return;
-    if (e) {
-        r = copy_log(e, &text);
-        execution_unref(e);
-    } else {
-        r = row.result ? read_member(row.result, "logs", &text) : 0;
-    }
+    r = live.row.result ? read_member(live.row.result, "logs", &text)
+                        : copy_log(d, &live, &text);
     if (r < 0) {
         buf_finish(&text);
         http_reply_error(reply, 500, "internal_error", "cannot read the log: %s", strerror(-r));
@@ -214,9 +233,9 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
     if (!lookup_execution(d, request->caller.tenant, request->params[0], &e, &row, reply))
         return;
     if (e)
-        event_stream_reply(e, d->ledger, d->held, reply);
+        event_stream_reply(d, e, reply);
     else if (lookup_is_elsewhere(&row))
-        event_stream_reply_elsewhere(d->ledger, d->held, &row, reply);
+        event_stream_reply_elsewhere(d, &row, reply);
     else
         event_stream_reply_stored(&row, reply);
 }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/fake_ticks.h"
+
+#include "guest-init/proto.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHATS 4000
+
+static void chat(const struct fake *f)
+{
+    char text[202];
+
+    for (size_t i = 0; i < sizeof(text); i += 2)
+        memcpy(text + i, "\xc3\xa9", 2);
+    for (int i = 0; i < CHATS; i++)
+        fake_send_frame(f, i % 2 ? PROTO_STDERR : PROTO_STDOUT, text + (i & 2) / 2 * 101, 101);
+    fake_send_text(f, PROTO_STDOUT, "that is all\n");
+}
+
+void fake_tick(const struct fake *f)
+{
+    if (strcmp(f->behaviour, "chatty") == 0)
+        chat(f);
+    for (int i = 0; i < 600; i++) {
+        struct pollfd p = {.fd = f->vsock_fd, .events = POLLIN};
+        char text[32];
+
+        snprintf(text, sizeof(text), "tick %d\n", i);
+        fake_send_text(f, PROTO_STDOUT, text);
+        if (poll(&p, 1, 100) > 0) {
+            uint8_t *data;
+            size_t len;
+
+            if (fake_receive_frame(f, &data, &len) != PROTO_CANCEL)
+                fake_die("not CANCEL");
+            free(data);
+            if (strcmp(f->behaviour, "deaf") != 0) {
+                fake_finish(f, 0, 9, PROTO_EXIT_CANCELLED);
+                return;
+            }
+        }
+    }
+}

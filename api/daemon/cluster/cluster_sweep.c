@@ -2,11 +2,12 @@
 /*
  * What nobody needs any more goes from the servers.
  *
- * What no skill names any more goes from the bucket of objects. Nobody says
+ * What no skill or file names any more goes from the bucket of objects. Nobody says
  * that a row is about to name one: so it has to be old, and who names one that is there makes
  * it new first, of which the servers tell who would remove it.
  *
- * Skills of tenants that were removed go from the bucket of changes, where that fills up.
+ * Skills and files of tenants that were removed go from the bucket of changes, where that fills
+ * up.
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
@@ -56,8 +57,8 @@ static enum cluster_fault forget(struct sweep *s, const struct cluster_entry *en
     if (fault != CLUSTER_OK)
         return fault;
     s->n++;
-    log_info("cluster", "removed object=%.12s reason=\"no skill names it\"", meta->digest);
-    cluster_remove_chunks(s->cluster, s->link, CLUSTER_OF_SKILLS, meta->chunks_under);
+    log_info("cluster", "removed object=%.12s reason=\"nothing names it\"", meta->digest);
+    cluster_remove_chunks(s->cluster, s->link, CLUSTER_OF_CHANGES, meta->chunks_under);
     return CLUSTER_OK;
 }
 
@@ -167,8 +168,8 @@ static uint64_t revision_here(struct cluster *c)
 }
 
 /*
- * A skill without a tenant, by rows that are as new as it is. A tenant that was removed does
- * not come back, and somebody else's skill in that place is of another revision.
+ * A skill or a file without a tenant, by rows that are as new as it is. A tenant that was
+ * removed does not come back, and somebody else's in that place is of another revision.
  */
 static int judge_row(struct sweep *s, const struct cluster_entry *entry, struct err *err)
 {
@@ -181,9 +182,11 @@ static int judge_row(struct sweep *s, const struct cluster_entry *entry, struct 
 
     if (entry->is_removed || entry->revision > revision_here(s->cluster) ||
         change_entry_parse(entry->key, entry->data, entry->len, false, &change, &unused) < 0 ||
-        change.kind != CHANGE_SKILL)
+        (change.kind != CHANGE_SKILL && change.kind != CHANGE_FILE))
         return 0;
-    r = replica->row(replica->ctx, CHANGE_TENANT, change.skill.tenant, &tenant, err);
+    r = replica->row(replica->ctx, CHANGE_TENANT,
+                     change.kind == CHANGE_SKILL ? change.skill.tenant : change.file.tenant,
+                     &tenant, err);
     if (r != -ENOENT)
         return r;
     r = cluster_check_joined(s->cluster, err);

@@ -4,16 +4,6 @@
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/forward.h"
 
-/* What only this node has goes nowhere else. */
-static bool is_bound_here(const struct request *request, const struct execution *e)
-{
-    for (size_t i = 0; i < request->n_files; i++) {
-        if (request->files[i].from == REQUEST_FILE_UPLOADED)
-            return true;
-    }
-    return e->session != NULL;
-}
-
 static enum forward_result send(struct daemon *d, const struct placement_wish *wish,
                                 const struct execution *e)
 {
@@ -48,7 +38,8 @@ enum placement placement_choose(struct daemon *d, struct http_request *http,
 {
     enum forward_result result;
 
-    if (!d->ledger || engine_has_room(d->engine) || is_bound_here(wish->request, e))
+    /* Only this node has its session. */
+    if (!d->ledger || engine_has_room(d->engine) || e->session)
         return PLACEMENT_HERE;
     result = send(d, wish, e);
     if (result == FORWARD_TAKEN)

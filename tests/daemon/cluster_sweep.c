@@ -200,6 +200,43 @@ static void what_no_row_names_goes(void **state)
     end(&n);
 }
 
+static void remove_now(struct node *n, const char *digest)
+{
+    struct err err = {0};
+
+    if (cluster_object_remove(n->cluster, digest, is_named, n, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+/* What is named, or said anew at that moment, stays. */
+static void one_goes_at_once(void **state)
+{
+    struct node n = {.named = DIGEST_A, .pushing = DIGEST_B};
+    struct err err = {0};
+    FILE *f = tmpfile();
+
+    (void)state;
+    begin(&n);
+    put(&n, DIGEST_A, "a");
+    put(&n, DIGEST_B, "b");
+    put(&n, DIGEST_C, "c");
+    remove_now(&n, DIGEST_A);
+    remove_now(&n, DIGEST_B);
+    remove_now(&n, DIGEST_C);
+    assert_true(has(&n, DIGEST_A));
+    assert_true(has(&n, DIGEST_B));
+    assert_false(has(&n, DIGEST_C));
+    /* With its chunks; and one was said twice. */
+    assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 2 + 1 + 1);
+    /* Whose row came too late for that finds it gone. */
+    assert_true(fputs("c", f) >= 0 && fflush(f) == 0);
+    assert_int_equal(cluster_object_confirm(n.cluster, DIGEST_C, fileno(f), 1, &err), 0);
+    assert_true(has(&n, DIGEST_C));
+    assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 2 + 1 + 2);
+    (void)fclose(f);
+    end(&n);
+}
+
 /* As a node writes a skill, or a file. */
 static void put_row(struct node *n, enum change_kind kind, unsigned at, const char *tenant)
 {
@@ -272,6 +309,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_no_row_names_goes),
+        cmocka_unit_test(one_goes_at_once),
         cmocka_unit_test(rows_go_after_their_tenant),
     };
 

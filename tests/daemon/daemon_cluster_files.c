@@ -150,7 +150,8 @@ static void a_file_is_that_of_all_nodes(void **state)
     nodes_wait(&w.b, path_of(empty, ""), 404, "");
     expect(harness_get(&w.a, path_of(id, "/download")), 404, "");
     expect(harness_run(&w.b, running_with(id, "")), 400, "there is no file");
-    /* But for the skill. */
+    /* But for the skill; that there were the others the servers know for a while. */
+    assert_int_equal(nats_count(&w.nats, NATS_OBJECTS), 2 + 2);
     assert_int_equal(harness_count_files(&w.a, "objects"), 1);
     assert_int_equal(harness_count_files(&w.b, "objects"), 1);
     assert_int_equal(harness_count_files(&w.c, "objects"), 0);
@@ -244,7 +245,7 @@ static void storage_counts_over_all_nodes(void **state)
     begin_with(&w, "", "");
     for (unsigned round = 0; round < 4; round++) {
         struct sender s[2] = {{.node = &w.a}, {.node = &w.b}};
-        char headers[160], name[16], path[64];
+        char headers[160], name[16], path[64], id[38];
         struct answer a;
 
         snprintf(name, sizeof(name), "t%u", round);
@@ -265,6 +266,14 @@ static void storage_counts_over_all_nodes(void **state)
         nodes_wait(&w.b, path, 200, "\"stored_bytes\":600");
         a = send_file(&w.b, headers, "x", s[0].content, 500);
         expect(a, 413, "quota_exceeded");
+        /* What is removed makes room everywhere. */
+        a = ask(&w.b, "GET", FILES, headers);
+        snprintf(id, sizeof(id), "%.37s", strstr(a.body, "file_"));
+        answer_finish(&a);
+        expect(ask(&w.b, "DELETE", path_of(id, ""), headers), 204, "");
+        nodes_wait(&w.a, path, 200, "\"stored_bytes\":0");
+        a = send_file(&w.a, headers, "x", s[1].content, 600);
+        expect(a, 201, "\"size_bytes\":600");
     }
     end(&w);
 }
@@ -462,6 +471,48 @@ static void nonsense_is_no_file(void **state)
     end(&w);
 }
 
+#define ROUNDS 20u
+
+static void *send_and_remove(void *ctx)
+{
+    const struct harness *h = ctx;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        char id[38];
+
+        upload(h, "", "x", "alpha", id);
+        expect(ask(h, "DELETE", path_of(id, ""), ""), 204, "");
+    }
+    return NULL;
+}
+
+/* Who removes the last file of some content does not take it from who uploads that. */
+static void what_another_uploads_stays(void **state)
+{
+    struct world w = {0};
+    char id[38], path[64], download[80];
+    pthread_t thread;
+
+    (void)state;
+    begin_with(&w, "", "");
+    /* Somebody who has to ask the servers. */
+    nats_start_node(&w.c, &w.nats, "c", "");
+    nats_wait_node(&w.c, NODE_JOINED);
+    assert_int_equal(pthread_create(&thread, NULL, send_and_remove, &w.a), 0);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        upload(&w.b, "", "y", "alpha", id);
+        snprintf(path, sizeof(path), FILES "/%s", id);
+        snprintf(download, sizeof(download), "%s/download", path);
+        nodes_wait(&w.c, path, 200, "\"name\":\"y\"");
+        expect(harness_get(&w.c, download), 200, "alpha");
+        expect(ask(&w.b, "DELETE", path, ""), 204, "");
+        nodes_wait(&w.c, path, 404, "");
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    nodes_end(&w.c);
+    end(&w);
+}
+
 /* A file that was removed leaves its place to the next one. */
 static void removed_files_leave_their_place(void **state)
 {
@@ -494,6 +545,7 @@ int main(void)
         cmocka_unit_test(what_expires_goes_everywhere),
         cmocka_unit_test(files_of_before_are_the_clusters),
         cmocka_unit_test(nonsense_is_no_file),
+        cmocka_unit_test(what_another_uploads_stays),
         cmocka_unit_test(removed_files_leave_their_place),
     };
 

@@ -143,6 +143,13 @@ enum cluster_kept { CLUSTER_OF_CHANGES, CLUSTER_OF_EXECUTIONS };
 int cluster_object_put(struct cluster *cluster, enum cluster_kept kept, const char *digest,
                        int fd, uint64_t size, struct err *err);
 /*
+ * Says of an object of changes, which a row names by now, that it is there; as of
+ * cluster_object_put. Who was about to remove it, and did not know of the row, finds that;
+ * where he was quicker it is put again.
+ */
+int cluster_object_confirm(struct cluster *cluster, const char *digest, int fd, uint64_t size,
+                           struct err *err);
+/*
  * Writes what the bucket has under a digest to an empty file, up to max bytes; the caller
  * checks whether it is that. 0; -EREMOTEIO where the servers do not have it, or not so;
  * -EAGAIN where they cannot be asked; -errno of the file.
@@ -169,6 +176,13 @@ typedef int cluster_named_fn(void *ctx, const char *digest, bool *ret_named, str
  */
 int cluster_objects_sweep(struct cluster *cluster, uint64_t min_age_ns, cluster_named_fn *named,
                           void *ctx, unsigned *ret_n, struct err *err);
+/*
+ * Removes one now, where no row names it: those of this node are as new as the servers' then.
+ * 0, also where a row does or somebody puts it meanwhile; what named gives; -EAGAIN, and it may
+ * be there.
+ */
+int cluster_object_remove(struct cluster *cluster, const char *digest, cluster_named_fn *named,
+                          void *ctx, struct err *err);
 /*
  * Removes the skills and files of tenants that are no more from the bucket of changes, where an
  * eighth of it is taken. *ret_n: how many. As above.

@@ -37,6 +37,7 @@ struct transfer {
     struct cluster_link *link;
     const char *digest;
     int fd;
+    bool is_named;             /* by a row */
     char key[OBJECT_KEY_SIZE]; /* of what is said of it */
     struct object_meta meta;   /* that is there, or is to be */
     bool is_there;
@@ -261,7 +262,8 @@ static enum cluster_fault put(struct transfer *t, uint64_t size, struct err *err
             return fault;
         if (!t->is_there || t->meta.size != size || may_be_dropped(t))
             fault = upload(t, size, err);
-        else if (t->kept == CLUSTER_OF_CHANGES && clock_realtime_ns() > t->stored_ns + FRESH_NS)
+        else if (t->is_named || (t->kept == CLUSTER_OF_CHANGES &&
+                                 clock_realtime_ns() > t->stored_ns + FRESH_NS))
             fault = say(t, &t->meta, err);
     }
     return fault;
@@ -281,28 +283,44 @@ static int begin(struct transfer *t, struct err *err)
     return cluster_connect(t->cluster, server_now(t->cluster), &t->link, err);
 }
 
-int cluster_object_put(struct cluster *c, enum cluster_kept kept, const char *digest, int fd,
-                       uint64_t size, struct err *err)
+static int put_joined(struct transfer *t, uint64_t size, struct err *err)
 {
-    struct transfer t = {.cluster = c, .kept = kept, .digest = digest, .fd = fd};
+    struct cluster *c = t->cluster;
     enum cluster_fault fault = CLUSTER_UNREACHABLE;
     struct err why = {0};
     bool is_used = true;
     int r = cluster_check_joined(c, err);
 
-    object_meta_key(t.digest, t.key);
+    object_meta_key(t->digest, t->key);
     /* One that was open may have died. */
     while (r == 0 && fault == CLUSTER_UNREACHABLE && is_used) {
-        r = cluster_link_take(c, &t.link, &is_used, err);
+        r = cluster_link_take(c, &t->link, &is_used, err);
         if (r < 0)
             return r;
-        cluster_remove_left(c, t.link);
+        cluster_remove_left(c, t->link);
         why = (struct err){0};
-        fault = put(&t, size, &why);
-        fault = cluster_tell_objects(c, t.link, kept, fault, &why);
-        cluster_link_give(c, t.link, fault == CLUSTER_OK);
+        fault = put(t, size, &why);
+        fault = cluster_tell_objects(c, t->link, t->kept, fault, &why);
+        cluster_link_give(c, t->link, fault == CLUSTER_OK);
     }
     return r < 0 ? r : cluster_result(fault, &why, err);
+}
+
+int cluster_object_put(struct cluster *c, enum cluster_kept kept, const char *digest, int fd,
+                       uint64_t size, struct err *err)
+{
+    struct transfer t = {.cluster = c, .kept = kept, .digest = digest, .fd = fd};
+
+    return put_joined(&t, size, err);
+}
+
+int cluster_object_confirm(struct cluster *c, const char *digest, int fd, uint64_t size,
+                           struct err *err)
+{
+    struct transfer t = {
+        .cluster = c, .kept = CLUSTER_OF_CHANGES, .digest = digest, .fd = fd, .is_named = true};
+
+    return put_joined(&t, size, err);
 }
 
 int cluster_objects_look(struct cluster *c, struct cluster_object *objects, size_t n,

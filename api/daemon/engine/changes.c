@@ -152,6 +152,7 @@ struct before {
     char digest[CHANGE_DIGEST_SIZE];
     char packages_digest[CHANGE_DIGEST_SIZE];
     uint64_t bytes;
+    bool goes_at_once; /* who removes a file sees to what it held, or counts that */
 };
 
 static void describe_before(const struct change *row, struct before *ret)
@@ -160,6 +161,7 @@ static void describe_before(const struct change *row, struct before *ret)
         memcpy(ret->tenant, row->file.tenant, sizeof(ret->tenant));
         memcpy(ret->digest, row->file.digest, sizeof(ret->digest));
         ret->bytes = row->file.bytes;
+        ret->goes_at_once = true;
         return;
     }
     memcpy(ret->tenant, row->skill.tenant, sizeof(ret->tenant));
@@ -204,7 +206,7 @@ static void release_objects(struct changes *changes, const struct before *before
                                            .packages_digest = before->packages_digest,
                                            .bytes = before->bytes};
 
-        if (!was_away)
+        if (!was_away && !before->goes_at_once)
             skill_room_left(changes->env.skill_room, &row, clock_monotonic_ns());
         release(changes, before->digest);
         release(changes, before->packages_digest);

@@ -338,6 +338,18 @@ int objects_send(struct objects *o, enum cluster_kept kept, const char *digest, 
     return cluster_object_put(cluster, kept, digest, fd, (uint64_t)st.st_size, err);
 }
 
+int objects_confirm(struct objects *o, const char *digest, int fd, struct err *err)
+{
+    struct cluster *cluster = cluster_of(o);
+    struct stat st;
+
+    if (!cluster)
+        return 0;
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read an object");
+    return cluster_object_confirm(cluster, digest, fd, (uint64_t)st.st_size, err);
+}
+
 static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
 {
     bool of_change;
@@ -346,6 +358,13 @@ static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *
 
     *ret_named = r != -ENOENT;
     return r == -ENOENT ? 0 : r;
+}
+
+int objects_drop(struct objects *o, const char *digest, struct err *err)
+{
+    struct cluster *cluster = cluster_of(o);
+
+    return cluster ? cluster_object_remove(cluster, digest, is_named, o->env.registry, err) : 0;
 }
 
 /* The cluster, which then stays; or NULL. */

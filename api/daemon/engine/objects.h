@@ -47,6 +47,11 @@ int objects_keep(struct objects *objects, const char *digest, int fd, struct err
 int objects_send(struct objects *objects, enum cluster_kept kept, const char *digest, int fd,
                  struct err *err);
 
+/* A row names now what was sent, as of cluster_object_confirm; on its own it does nothing. */
+int objects_confirm(struct objects *objects, const char *digest, int fd, struct err *err);
+/* Removes one of changes from the servers, as of cluster_object_remove; the same. */
+int objects_drop(struct objects *objects, const char *digest, struct err *err);
+
 /*
  * Removes from the servers what no skill or file has named for an hour, and as of
  * cluster_rows_sweep; nothing while the node is not joined. 0 or -EAGAIN.

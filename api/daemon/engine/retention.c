@@ -247,7 +247,13 @@ static int forget_everywhere(struct retention *r, const struct registry_aged_row
 
     for (size_t i = 0; result == 0 && i < n; i++) {
         result = file_changes_delete(changes, r->env.registry, rows[i].tenant, rows[i].id, err);
-        *ret_n += result == 0;
+        if (result == 0) {
+            struct err ignored = {0};
+
+            /* What stays the hour's sweep removes. */
+            (void)objects_drop(r->env.objects, rows[i].digest, &ignored);
+            (*ret_n)++;
+        }
         result = result == -ENOENT ? 0 : result;
     }
     end_changing(r);

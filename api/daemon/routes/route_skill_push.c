@@ -192,6 +192,17 @@ static int send_objects(struct push *push, bool *ret_sent, struct err *err)
                               push->packages.fd, err);
 }
 
+/* Somebody may have removed it for want of the row. */
+static int confirm_objects(struct push *push, struct err *err)
+{
+    struct objects *objects = push->daemon->objects;
+    int r = objects_confirm(objects, push->row.digest, push->fd, err);
+
+    return r < 0 || !push->row.packages_digest
+               ? r
+               : objects_confirm(objects, push->row.packages_digest, push->packages.fd, err);
+}
+
 /* What this node may need first is here already; what cannot be kept is read when it is. */
 static void keep_objects(struct push *push)
 {
@@ -209,9 +220,11 @@ static int send_and_change(void *ctx, bool *ret_sent, struct err *err)
     struct daemon *d = push->daemon;
     int r = send_objects(push, ret_sent, err);
 
-    return r < 0 ? r
-                 : skill_changes_put(d->changes, d->registry, push->request->caller.tenant,
-                                     &push->row, push->replace, &push->previous, err);
+    if (r < 0)
+        return r;
+    r = skill_changes_put(d->changes, d->registry, push->request->caller.tenant, &push->row,
+                          push->replace, &push->previous, err);
+    return r < 0 ? r : confirm_objects(push, err);
 }
 
 /*

@@ -56,14 +56,27 @@ struct sharing {
     const struct registry_file *row;
 };
 
+/* Once there is a row: somebody may have removed the object for want of it. */
+static int change_and_confirm(const struct sharing *s, struct err *err)
+{
+    struct daemon *d = s->daemon;
+    int r = file_changes_put(d->changes, d->registry, s->tenant, s->row, err);
+
+    return r < 0 ? r : objects_confirm(d->objects, s->row->digest, s->fd, err);
+}
+
 static int send_and_change(void *ctx, bool *ret_sent, struct err *err)
 {
     const struct sharing *s = ctx;
-    struct daemon *d = s->daemon;
-    int r = objects_send(d->objects, CLUSTER_OF_CHANGES, s->row->digest, s->fd, err);
+    struct objects *objects = s->daemon->objects;
+    struct err ignored = {0};
+    int r = objects_send(objects, CLUSTER_OF_CHANGES, s->row->digest, s->fd, err);
 
-    *ret_sent = r == 0;
-    return r < 0 ? r : file_changes_put(d->changes, d->registry, s->tenant, s->row, err);
+    if (r < 0)
+        return r;
+    r = change_and_confirm(s, err);
+    *ret_sent = r < 0 && objects_drop(objects, s->row->digest, &ignored) < 0;
+    return r;
 }
 
 /* The object at the servers, then the row of all nodes. What is refused leaves no row. */
@@ -184,10 +197,27 @@ static int delete_here(struct daemon *d, const char *tenant, const char *id, str
     return r < 0 ? r : store_release(store, row.digest, err);
 }
 
+/* The row of all nodes, then the object at the servers; what stays of it for a while counts. */
+static int delete_everywhere(struct daemon *d, const char *tenant, const char *id,
+                             struct err *err)
+{
+    _cleanup_registry_file_ struct registry_file row = {0};
+    struct err ignored = {0};
+    int r = registry_file_get(d->registry, tenant, id, &row, err);
+    const struct skill_room_row room = {
+        .tenant = tenant, .digest = row.digest, .packages_digest = "", .bytes = row.bytes};
+
+    if (r < 0)
+        return r;
+    r = file_changes_delete(d->changes, d->registry, tenant, id, err);
+    if (r == 0 && objects_drop(d->objects, row.digest, &ignored) < 0)
+        skill_room_left(d->skill_room, &room, clock_monotonic_ns());
+    return r;
+}
+
 int uploads_delete(struct daemon *d, const char *tenant, const char *id, struct err *err)
 {
     if (!ids_valid(ID_FILE, id))
         return -ENOENT;
-    return d->cluster ? file_changes_delete(d->changes, d->registry, tenant, id, err)
-                      : delete_here(d, tenant, id, err);
+    return d->cluster ? delete_everywhere(d, tenant, id, err) : delete_here(d, tenant, id, err);
 }

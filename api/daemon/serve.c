@@ -105,8 +105,10 @@ static int open_store(struct daemon *d, const struct data_folder *folder, struct
 
 static int start_retention(struct daemon *d, const struct config *config, struct err *err)
 {
-    const struct retention_env env = {
-        .registry = d->registry, .store = d->store, .objects = d->objects};
+    const struct retention_env env = {.registry = d->registry,
+                                      .store = d->store,
+                                      .objects = d->objects,
+                                      .in_cluster = *config->cluster.servers != '\0'};
     int r = retention_create(&env, &config->retention, &d->retention, err);
 
     return r < 0 ? r : retention_start(d->retention, err);
@@ -222,7 +224,11 @@ static int start_changes(struct daemon *d, const struct config *config, struct e
                                     .skill_room = d->skill_room,
                                     .keys_timeout_ms = config->cluster.keys_timeout_ms};
 
-    return changes_create(&env, &d->changes, err);
+    int r = changes_create(&env, &d->changes, err);
+
+    if (r == 0 && d->cluster)
+        retention_join(d->retention, d->changes);
+    return r;
 }
 
 static void count_unauthorized(void *ctx, enum http_unauthorized why)
@@ -541,6 +547,7 @@ int serve_run(const struct serve *serve, struct err *err)
     cluster_share_end(d.cluster);
     ledger_stop(d.ledger);
     objects_join(d.objects, NULL);
+    retention_join(d.retention, NULL);
     cluster_destroy(d.cluster);
     changes_destroy(d.changes);
     engine_destroy(d.engine);

@@ -119,7 +119,7 @@ static void put(struct node *n, const char *digest, const char *text)
 
     assert_non_null(f);
     assert_true(fputs(text, f) >= 0 && fflush(f) == 0);
-    if (cluster_object_put(n->cluster, CLUSTER_OF_SKILLS, digest, fileno(f), strlen(text),
+    if (cluster_object_put(n->cluster, CLUSTER_OF_CHANGES, digest, fileno(f), strlen(text),
                            &err) < 0)
         fail_msg("%s", err.message);
     (void)fclose(f);
@@ -200,18 +200,63 @@ static void what_no_row_names_goes(void **state)
     end(&n);
 }
 
-/* As a node writes a skill. */
-static void put_skill(struct node *n, unsigned at, const char *tenant)
+static void remove_now(struct node *n, const char *digest)
 {
-    struct change change = {.kind = CHANGE_SKILL, .skill = {.name = "x", .version = "1"}};
+    struct err err = {0};
+
+    if (cluster_object_remove(n->cluster, digest, is_named, n, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+/* What is named, or said anew at that moment, stays. */
+static void one_goes_at_once(void **state)
+{
+    struct node n = {.named = DIGEST_A, .pushing = DIGEST_B};
+    struct err err = {0};
+    FILE *f = tmpfile();
+
+    (void)state;
+    begin(&n);
+    put(&n, DIGEST_A, "a");
+    put(&n, DIGEST_B, "b");
+    put(&n, DIGEST_C, "c");
+    remove_now(&n, DIGEST_A);
+    remove_now(&n, DIGEST_B);
+    remove_now(&n, DIGEST_C);
+    assert_true(has(&n, DIGEST_A));
+    assert_true(has(&n, DIGEST_B));
+    assert_false(has(&n, DIGEST_C));
+    /* With its chunks; and one was said twice. */
+    assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 2 + 1 + 1);
+    /* Whose row came too late for that finds it gone. */
+    assert_true(fputs("c", f) >= 0 && fflush(f) == 0);
+    assert_int_equal(cluster_object_confirm(n.cluster, DIGEST_C, fileno(f), 1, &err), 0);
+    assert_true(has(&n, DIGEST_C));
+    assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 2 + 1 + 2);
+    (void)fclose(f);
+    end(&n);
+}
+
+/* As a node writes a skill, or a file. */
+static void put_row(struct node *n, enum change_kind kind, unsigned at, const char *tenant)
+{
+    struct change change = {.kind = kind};
     char key[CHANGE_KEY_SIZE], subject[256];
     struct buf text = {0};
 
-    snprintf(change.id, sizeof(change.id), "skl_%032u", at);
-    snprintf(change.skill.tenant, sizeof(change.skill.tenant), "%s", tenant);
-    snprintf(change.skill.digest, sizeof(change.skill.digest), "%s", DIGEST_A);
+    snprintf(change.id, sizeof(change.id), kind == CHANGE_SKILL ? "skl_%032u" : "fil_%032u",
+             at);
+    if (kind == CHANGE_SKILL)
+        change.skill = (struct change_skill){.name = "x", .version = "1", .digest = DIGEST_A};
+    else
+        change.file = (struct change_file){.id = "file_00000000000000000000000000000000",
+                                           .name = "x",
+                                           .content_type = "a/b",
+                                           .digest = DIGEST_A};
+    snprintf(kind == CHANGE_SKILL ? change.skill.tenant : change.file.tenant, TENANT_ID_SIZE,
+             "%s", tenant);
     assert_int_equal(change_entry_write(&change, &text), 0);
-    change_entry_key(CHANGE_SKILL, change.id, key);
+    change_entry_key(kind, change.id, key);
     snprintf(subject, sizeof(subject), "$KV.skillvm_registry.%s", key);
     nats_publish(&n->w, subject, text.data, text.len);
     buf_finish(&text);
@@ -239,22 +284,22 @@ static void wait_revision(struct node *n, uint64_t revision)
 }
 
 /* Where the bucket has room enough nobody looks. */
-static void skills_go_after_their_tenant(void **state)
+static void rows_go_after_their_tenant(void **state)
 {
     struct node n = {0};
 
     (void)state;
     begin(&n);
-    put_skill(&n, 0, GONE);
-    put_skill(&n, 1, LIVES);
-    put_skill(&n, 2, GONE);
+    put_row(&n, CHANGE_SKILL, 0, GONE);
+    put_row(&n, CHANGE_SKILL, 1, LIVES);
+    put_row(&n, CHANGE_FILE, 2, GONE);
     wait_revision(&n, 4); /* with the one that begins it */
     assert_int_equal(sweep_rows(&n), 0);
     nats_limit(&n.w, NATS_CHANGES, 8192);
     assert_int_equal(sweep_rows(&n), 2);
     assert_int_equal(sweep_rows(&n), 0);
     /* Its place is there for another. */
-    put_skill(&n, 2, LIVES);
+    put_row(&n, CHANGE_FILE, 2, LIVES);
     wait_revision(&n, 7);
     assert_int_equal(sweep_rows(&n), 0);
     end(&n);
@@ -264,7 +309,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_no_row_names_goes),
-        cmocka_unit_test(skills_go_after_their_tenant),
+        cmocka_unit_test(one_goes_at_once),
+        cmocka_unit_test(rows_go_after_their_tenant),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

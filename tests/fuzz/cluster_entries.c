@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What other nodes wrote of tenants, keys, skills, executions and objects, under the key that
- * stands in the first line. What must hold: what is taken is of its key, and is written and
- * read again as the same.
+ * What other nodes wrote of tenants, keys, skills, files, executions and objects, under the key
+ * that stands in the first line. What must hold: what is taken is of its key, and is written
+ * and read again as the same.
  */
 #include "api/daemon/cluster/change_entry.h"
 #include "api/daemon/cluster/object_meta.h"

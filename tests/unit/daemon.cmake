@@ -10,6 +10,7 @@ if(TARGET apidaemon)
         failure
         fair_gate
         fair_queue
+        file_plan
         form
         http
         input_files

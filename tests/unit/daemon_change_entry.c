@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A change of a skill, as it is written and as it is read of a stranger. */
+/* A change of a skill or a file, as it is written and as it is read of a stranger. */
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/cluster/change_entry.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define DIGITS "0123456789abcdef0123456789abcdef"
@@ -105,12 +106,94 @@ static void what_is_none_is_refused(void **state)
                    "\"bytes\":-1,\"place\":1,\"floating\":false,\"packages_digest\":\"\",");
 }
 
+static struct change filled_file(void)
+{
+    struct change c = {.kind = CHANGE_FILE,
+                       .id = "fil_" DIGITS,
+                       .file = {.tenant = "ten_" DIGITS,
+                                .id = "file_" DIGITS,
+                                .digest = DIGEST,
+                                .bytes = LIMIT_INFILE_BYTES,
+                                .created_ns = 1700000000123456789u,
+                                .expires_ns = INT64_MAX}};
+
+    /* Each is written as two. */
+    memset(c.file.name, '"', sizeof(c.file.name) - 1);
+    memset(c.file.content_type, 't', sizeof(c.file.content_type) - 1);
+    return c;
+}
+
+static void a_file_is_read_as_it_is_written(void **state)
+{
+    const struct change c = filled_file();
+    struct change back = {0};
+    enum node_refusal why;
+    struct buf text;
+    char key[CHANGE_KEY_SIZE];
+
+    (void)state;
+    change_entry_key(c.kind, c.id, key);
+    assert_string_equal(key, "file.fil_" DIGITS);
+    assert_int_equal(change_entry_write(&c, &text), 0);
+    assert_int_equal(change_entry_parse(key, buf_cstr(&text), text.len, false, &back, &why), 0);
+    assert_memory_equal(&c, &back, sizeof(c));
+    buf_finish(&text);
+    assert_int_equal(change_entry_parse(key, NULL, 0, true, &back, &why), 0);
+    assert_true(back.is_removed);
+    assert_int_equal(change_entry_parse("file.file_" DIGITS, NULL, 0, true, &back, &why),
+                     -EINVAL);
+    assert_int_equal(why, NODE_WRONG_NAME);
+}
+
+/* Whether what is left of an entry is a file. */
+static int parse_file(const char *name, const char *id, const char *rest)
+{
+    char text[512];
+    struct change c;
+    enum node_refusal why;
+
+    snprintf(text, sizeof(text),
+             "{\"schema\":1,\"tenant\":\"default\",\"id\":\"%s\",\"name\":\"%s\",%s,"
+             "\"created_ns\":1,\"expires_ns\":2}",
+             id, name, rest);
+    return change_entry_parse("file.fil_" DIGITS, text, strlen(text), false, &c, &why);
+}
+
+#define HOLDS(type, digest, bytes)                                                             \
+    "\"content_type\":\"" type "\",\"digest\":\"" digest "\",\"bytes\":" bytes
+
+/* What a skill would find elsewhere than among its inputs, or no upload can have been. */
+static void what_is_no_file_is_refused(void **state)
+{
+    static const char *const names[] = {"",   ".",      "..",        "a/b",
+                                        "/a", "a\\\\b", "a\\u0001b", "a\\u0000b"};
+    static const char good[] = HOLDS("a/b", DIGEST, "1");
+
+    (void)state;
+    assert_int_equal(parse_file("...", "file_" DIGITS, good), 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (parse_file(names[i], "file_" DIGITS, good) == 0)
+            fail_msg("%s is a name", names[i]);
+    }
+    assert_int_equal(parse_file("x", "file_" DIGITS "0", good), -EINVAL);
+    assert_int_equal(parse_file("x", "exec_" DIGITS, good), -EINVAL);
+    assert_int_equal(parse_file("x", "file_" DIGITS, HOLDS("", DIGEST, "1")), -EINVAL);
+    assert_int_equal(parse_file("x", "file_" DIGITS, HOLDS("a\\r\\nb", DIGEST, "1")), -EINVAL);
+    assert_int_equal(parse_file("x", "file_" DIGITS, HOLDS("a/b", "../x", "1")), -EINVAL);
+    assert_int_equal(parse_file("x", "file_" DIGITS, HOLDS("a/b", "", "1")), -EINVAL);
+    assert_int_equal(parse_file("x", "file_" DIGITS, HOLDS("a/b", DIGEST, "-1")), -EINVAL);
+    assert_int_equal(parse_file("x", "file_" DIGITS, HOLDS("a/b", DIGEST, "104857601")),
+                     -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(what_does_not_fit_is_not_written),
         cmocka_unit_test(what_is_none_is_refused),
+        cmocka_unit_test(a_file_is_read_as_it_is_written),
+        cmocka_unit_test(what_is_no_file_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,10 @@ static void make_first(const char *dir)
                          "%s PRAGMA application_id = %d; PRAGMA user_version = 1;"
                          "INSERT INTO skills(tenant_id, name, version, digest, description,"
                          " created_ns, bytes) VALUES('default', 'x', '0.0.0', 'd', 'text', 7,"
-                         " 100);",
+                         " 100);"
+                         "INSERT INTO files(id, tenant_id, name, digest, bytes, created_ns,"
+                         " expires_ns) VALUES('file_a', 'default', 'x', 'd', 1, 7, 9),"
+                         " ('file_b', 'default', 'y', 'd', 1, 7, 9);",
                          registry_schema_steps[0], REGISTRY_APPLICATION_ID) > 0);
     assert_int_equal(sqlite3_open(path_in(dir), &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
@@ -151,6 +154,9 @@ static void takes_the_first_release_over(void **state)
     assert_int_equal(number_of(*state, "SELECT COUNT(*) FROM skills WHERE place = id"
                                        " AND entry GLOB 'skl_*' AND length(entry) = 36"),
                      1);
+    assert_int_equal(number_of(*state, "SELECT COUNT(DISTINCT entry) FROM files"
+                                       " WHERE entry GLOB 'fil_*' AND length(entry) = 36"),
+                     2);
     assert_int_equal(number_of(*state, "PRAGMA user_version"), REGISTRY_SCHEMA_VERSION);
 }
 

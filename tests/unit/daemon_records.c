@@ -87,7 +87,7 @@ static void records_become_rows_once(void **state)
     struct record r = other(ID_A);
     struct registry_execution row;
     struct change_place place;
-    bool of_skill = true;
+    bool of_change = true;
     uint64_t bytes;
 
     assert_int_equal(make(registry, &r, 1), 0);
@@ -114,8 +114,8 @@ static void records_become_rows_once(void **state)
     assert_string_equal(row.artifact_digest, DIGEST);
     registry_execution_finish(&row);
     /* What it left is shared, in its size. */
-    assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, &of_skill, NULL), 0);
-    assert_false(of_skill);
+    assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, &of_change, NULL), 0);
+    assert_false(of_change);
     assert_int_equal(bytes, 10);
     assert_int_equal(registry_records_place(registry, &place, NULL), 0);
     assert_int_equal(place.revision, 7);
@@ -176,7 +176,7 @@ static void own_rows_are_told(void **state)
     struct registry_execution row;
     char *result, id[RECORD_ID_SIZE] = "";
     uint64_t n, bytes = 0;
-    bool of_skill;
+    bool of_change;
 
     accept(registry, ID_A);
     assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
@@ -214,7 +214,7 @@ static void own_rows_are_told(void **state)
     assert_int_equal(registry_record_untold(registry, "", id, NULL), 0);
     assert_int_equal(registry_record_told(registry, &record, NULL), 0);
     /* The sweep asks for it. */
-    assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, &of_skill, NULL), 0);
+    assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, &of_change, NULL), 0);
     assert_int_equal(bytes, 3);
     assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
     record = other_ended(ID_A, "failed");

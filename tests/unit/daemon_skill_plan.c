@@ -190,7 +190,7 @@ static void versions_may_go_round(void **state)
     const struct registry_skill other = skill("2", DIGEST_B, false);
     struct change swapped[2], before;
     char previous[CHANGE_DIGEST_SIZE];
-    bool of_skill = false;
+    bool of_change = false;
     uint64_t bytes = 0;
 
     assert_int_equal(plan(registry, &one, false, previous), 0);
@@ -213,11 +213,11 @@ static void versions_may_go_round(void **state)
     assert_int_equal(registry_change_of(registry, CHANGE_SKILL, swapped[1].id, &before, NULL),
                      -ENOENT);
     assert_int_equal(
-        registry_object_bytes(registry, swapped[0].skill.digest, &bytes, &of_skill, NULL), 0);
+        registry_object_bytes(registry, swapped[0].skill.digest, &bytes, &of_change, NULL), 0);
     assert_int_equal(bytes, 100);
-    assert_true(of_skill);
+    assert_true(of_change);
     assert_int_equal(
-        registry_object_bytes(registry, swapped[1].skill.digest, &bytes, &of_skill, NULL),
+        registry_object_bytes(registry, swapped[1].skill.digest, &bytes, &of_change, NULL),
         -ENOENT);
     registry_close(registry);
 }
@@ -295,17 +295,17 @@ static void rows_are_counted(void **state)
     char previous[CHANGE_DIGEST_SIZE], text[201];
     uint64_t none = 9, one = 0, two = 0;
 
-    assert_int_equal(registry_skill_rows_bytes(registry, TENANT_DEFAULT, &none, NULL), 0);
+    assert_int_equal(registry_owned_rows_bytes(registry, TENANT_DEFAULT, &none, NULL), 0);
     assert_int_equal(none, 0);
     assert_int_equal(plan(registry, &wanted, false, previous), 0);
-    assert_int_equal(registry_skill_rows_bytes(registry, TENANT_DEFAULT, &one, NULL), 0);
+    assert_int_equal(registry_owned_rows_bytes(registry, TENANT_DEFAULT, &one, NULL), 0);
     /* Each of these takes two bytes in JSON. */
     memset(text, '"', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     wanted.version = "2";
     wanted.description = text;
     assert_int_equal(plan(registry, &wanted, false, previous), 0);
-    assert_int_equal(registry_skill_rows_bytes(registry, TENANT_DEFAULT, &two, NULL), 0);
+    assert_int_equal(registry_owned_rows_bytes(registry, TENANT_DEFAULT, &two, NULL), 0);
     assert_int_equal(two - one - one, 2 * strlen(text) - strlen("d"));
     registry_close(registry);
 }

@@ -17,6 +17,7 @@ static const struct {
     [CHANGE_TENANT] = {"tenant.", ID_TENANT},
     [CHANGE_KEY] = {"key.", ID_KEY},
     [CHANGE_SKILL] = {"skill.", ID_SKILL},
+    [CHANGE_FILE] = {"file.", ID_FILE_ROW},
 };
 
 void change_entry_key(enum change_kind kind, const char *id, char ret[CHANGE_KEY_SIZE])
@@ -142,6 +143,33 @@ static int take_skill(struct json_slice object, struct change_skill *ret)
     return take_packages(object, ret);
 }
 
+/* As an upload may name it: a skill finds it below its folder of inputs. */
+static bool is_file_name(const char *text)
+{
+    return text[0] && strcmp(text, ".") != 0 && strcmp(text, "..") != 0 &&
+           entry_is_plain(text) && !strpbrk(text, "/\\");
+}
+
+static int take_file(struct json_slice object, struct change_file *ret)
+{
+    if (entry_take_text(object, "tenant", ret->tenant, sizeof(ret->tenant)) < 0 ||
+        !tenant_id_valid(ret->tenant) ||
+        entry_take_text(object, "id", ret->id, sizeof(ret->id)) < 0 ||
+        !ids_valid(ID_FILE, ret->id) ||
+        entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 ||
+        !is_file_name(ret->name) ||
+        entry_take_text(object, "content_type", ret->content_type, sizeof(ret->content_type)) <
+            0 ||
+        !ret->content_type[0] || !entry_is_plain(ret->content_type) ||
+        entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
+        !is_digest(ret->digest) ||
+        entry_take_number(object, "bytes", LIMIT_INFILE_BYTES, &ret->bytes) < 0 ||
+        entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
+        entry_take_number(object, "expires_ns", INT64_MAX, &ret->expires_ns) < 0)
+        return -EINVAL;
+    return 0;
+}
+
 /* A JSON object of a schema that is known. 0, or -EINVAL with *ret_why. */
 static int take_object(const char *data, size_t len, struct json_slice *ret,
                        enum node_refusal *ret_why)
@@ -161,6 +189,8 @@ static int take(struct json_slice object, struct change *change)
         return take_key(object, &change->key);
     case CHANGE_SKILL:
         return take_skill(object, &change->skill);
+    case CHANGE_FILE:
+        return take_file(object, &change->file);
     default:
         return -EINVAL;
     }
@@ -228,6 +258,35 @@ static void write_skill(struct json_writer *w, const struct change_skill *skill)
     json_write_number(w, "packages_python", skill->packages_python);
 }
 
+static void write_file(struct json_writer *w, const struct change_file *file)
+{
+    json_write_string(w, "tenant", file->tenant);
+    json_write_string(w, "id", file->id);
+    json_write_string(w, "name", file->name);
+    json_write_string(w, "content_type", file->content_type);
+    json_write_string(w, "digest", file->digest);
+    json_write_number(w, "bytes", file->bytes);
+    json_write_number(w, "created_ns", file->created_ns);
+    json_write_number(w, "expires_ns", file->expires_ns);
+}
+
+static void write_all(struct json_writer *w, const struct change *change)
+{
+    switch (change->kind) {
+    case CHANGE_TENANT:
+        write_tenant(w, &change->tenant);
+        return;
+    case CHANGE_KEY:
+        write_key(w, &change->key);
+        return;
+    case CHANGE_SKILL:
+        write_skill(w, &change->skill);
+        return;
+    default:
+        write_file(w, &change->file);
+    }
+}
+
 int change_entry_write(const struct change *change, struct buf *ret)
 {
     struct json_writer w = json_writer_init(CHANGE_ENTRY_BYTES_MAX);
@@ -238,12 +297,7 @@ int change_entry_write(const struct change *change, struct buf *ret)
         return -E2BIG;
     json_write_open(&w, NULL, '{');
     json_write_number(&w, "schema", CHANGE_ENTRY_SCHEMA);
-    if (change->kind == CHANGE_TENANT)
-        write_tenant(&w, &change->tenant);
-    else if (change->kind == CHANGE_KEY)
-        write_key(&w, &change->key);
-    else
-        write_skill(&w, &change->skill);
+    write_all(&w, change);
     json_write_close(&w, '}');
     return json_writer_end(&w, ret);
 }

@@ -5,11 +5,12 @@
  * stranger's, and nothing of it is a promise.
  *
  * A second thread, with a connection of its own, follows the bucket of changes: what tenants,
- * keys and skills are to be; a third one that of executions. They are written there and nowhere
- * else, and become rows of every node. What skills hold and executions leave is in two buckets
- * of objects. Two more threads take what other nodes have no room for, and one what an operator
- * wants of this node and asks another one for. One tells the others what tenants have here, and
- * one hears that of them. One answers what they ask of executions that run here.
+ * keys, skills and uploaded files are to be; a third one that of executions. They are written
+ * there and nowhere else, and become rows of every node. What skills and files hold and
+ * executions leave is in two buckets of objects. Two more threads take what other nodes have no
+ * room for, and one what an operator wants of this node and asks another one for. One tells the
+ * others what tenants have here, and one hears that of them. One answers what they ask of
+ * executions that run here.
  *
  * A node is joined while its own entry comes back to it, through a majority of the servers, and
  * every change and every execution of others is noted here.
@@ -113,8 +114,8 @@ struct cluster_replica {
     int (*row)(void *ctx, enum change_kind kind, const char *id, struct change *ret,
                struct err *err);
     int (*each)(void *ctx, cluster_visit_fn *visit, void *visit_ctx, struct err *err);
-    /* What the rows of a tenant's skills take as entries, about. 0 or -EIO. */
-    int (*skills_bytes)(void *ctx, const char *tenant, uint64_t *ret, struct err *err);
+    /* What the rows of a tenant's skills and files take as entries, about. 0 or -EIO. */
+    int (*owned_bytes)(void *ctx, const char *tenant, uint64_t *ret, struct err *err);
     /* Opens an object that a row names: a descriptor, or -ENOENT where it is not here. */
     int (*object)(void *ctx, const char *digest, struct err *err);
 };
@@ -127,22 +128,29 @@ int cluster_follow(struct cluster *cluster, const struct cluster_replica *replic
                    uint64_t keys_timeout_ms, struct err *err);
 /*
  * Works a change out and writes it for all nodes: on return it is where the settings want it,
- * and made here. 0; what the plan gives; -EDQUOT for a skill whose tenant has what it may of
- * the bucket; -EAGAIN while the node is not joined, or where the servers do not confirm it,
- * with what is known of it.
+ * and made here. 0; what the plan gives; -EDQUOT for a skill or a file whose tenant has what it
+ * may of the bucket; -EAGAIN while the node is not joined, or where the servers do not confirm
+ * it, with what is known of it.
  */
 int cluster_change(struct cluster *cluster, change_plan *plan, void *ctx, struct err *err);
 /*
- * Objects of skills stay until nobody names them, and where there is no room for one it is
- * refused. What executions leave, and large results, take the place of the oldest ones.
+ * Objects of skills and files stay until nobody names them, and where there is no room for one
+ * it is refused. What executions leave, and large results, take the place of the oldest ones.
  */
-enum cluster_kept { CLUSTER_OF_SKILLS, CLUSTER_OF_EXECUTIONS };
+enum cluster_kept { CLUSTER_OF_CHANGES, CLUSTER_OF_EXECUTIONS };
 /*
  * Puts what a file holds into a bucket of objects, under its SHA-256; replicated on return.
  * One that is there stays, and is as new as one that is put. 0; -EAGAIN as of cluster_change.
  */
 int cluster_object_put(struct cluster *cluster, enum cluster_kept kept, const char *digest,
                        int fd, uint64_t size, struct err *err);
+/*
+ * Says of an object of changes, which a row names by now, that it is there; as of
+ * cluster_object_put. Who was about to remove it, and did not know of the row, finds that;
+ * where he was quicker it is put again.
+ */
+int cluster_object_confirm(struct cluster *cluster, const char *digest, int fd, uint64_t size,
+                           struct err *err);
 /*
  * Writes what the bucket has under a digest to an empty file, up to max bytes; the caller
  * checks whether it is that. 0; -EREMOTEIO where the servers do not have it, or not so;
@@ -171,8 +179,15 @@ typedef int cluster_named_fn(void *ctx, const char *digest, bool *ret_named, str
 int cluster_objects_sweep(struct cluster *cluster, uint64_t min_age_ns, cluster_named_fn *named,
                           void *ctx, unsigned *ret_n, struct err *err);
 /*
- * Removes the skills of tenants that are no more from the bucket of changes, where an eighth of
- * it is taken. *ret_n: how many. As above.
+ * Removes one now, where no row names it: those of this node are as new as the servers' then.
+ * 0, also where a row does or somebody puts it meanwhile; what named gives; -EAGAIN, and it may
+ * be there.
+ */
+int cluster_object_remove(struct cluster *cluster, const char *digest, cluster_named_fn *named,
+                          void *ctx, struct err *err);
+/*
+ * Removes the skills and files of tenants that are no more from the bucket of changes, where an
+ * eighth of it is taken. *ret_n: how many. As above.
  */
 int cluster_rows_sweep(struct cluster *cluster, unsigned *ret_n, struct err *err);
 
@@ -374,7 +389,7 @@ void cluster_look(struct cluster *cluster, struct cluster_status *ret);
 
 /*
  * Makes the buckets with the replicas of the settings, where they are not there, with the
- * objects of skills that are here and not there. *ret_made is
+ * objects of skills and files that are here and not there. *ret_made is
  * false where they were. -EEXIST where they have other replicas; -EAGAIN where the servers
  * cannot be asked, or cannot do it, with the reason.
  */

@@ -14,7 +14,7 @@
 #define CLUSTER_CALL_THREADS 2u
 #define CLUSTER_SLICE_MS     250u /* how long a stop may wait for who waits for entries */
 
-/* How the node follows the changes of tenants, keys and skills. */
+/* How the node follows the changes of tenants, keys, skills and files. */
 struct cluster_follow {
     struct cluster_replica replica; /* where they are made; apply NULL: nowhere */
     uint64_t keys_timeout_ms;
@@ -212,8 +212,8 @@ int cluster_check_joined(struct cluster *c, struct err *err);
 /* Puts all rows of this node into a bucket that is not whole, and says then that it is. */
 int cluster_seed(struct cluster *c, struct cluster_link *link, bool *ret_made, struct err *err);
 /*
- * Whether the bucket of changes has room for one: skills may take half of it, so that tenants
- * and keys can be changed whatever is pushed. 0, -EDQUOT or -EAGAIN.
+ * Whether the bucket of changes has room for one: skills and files may take half of it, so that
+ * tenants and keys can be changed whatever is pushed. 0, -EDQUOT or -EAGAIN.
  */
 int cluster_check_room(struct cluster *c, struct cluster_link *link,
                        const struct change *change, struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The objects of the cluster: what skills hold and executions leave, each under its SHA-256.
- * Each goes over a connection of its own, as long as it comes on.
+ * The objects of the cluster: what skills and files hold and executions leave, each under its
+ * SHA-256. Each goes over a connection of its own, as long as it comes on.
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
@@ -37,6 +37,7 @@ struct transfer {
     struct cluster_link *link;
     const char *digest;
     int fd;
+    bool is_named;             /* by a row */
     char key[OBJECT_KEY_SIZE]; /* of what is said of it */
     struct object_meta meta;   /* that is there, or is to be */
     bool is_there;
@@ -45,7 +46,7 @@ struct transfer {
 };
 
 const char *const cluster_kept_buckets[] = {
-    [CLUSTER_OF_SKILLS] = CLUSTER_OBJECTS,
+    [CLUSTER_OF_CHANGES] = CLUSTER_OBJECTS,
     [CLUSTER_OF_EXECUTIONS] = CLUSTER_ARTIFACTS,
 };
 
@@ -184,7 +185,7 @@ void cluster_remove_left(struct cluster *c, struct cluster_link *link)
     (void)pthread_mutex_unlock(&c->lock);
     for (size_t i = 0; i < CLUSTER_LEFT_MAX; i++) {
         if (left[i][0])
-            (void)remove_chunks(c, link, CLUSTER_OF_SKILLS, left[i]);
+            (void)remove_chunks(c, link, CLUSTER_OF_CHANGES, left[i]);
     }
 }
 
@@ -203,11 +204,12 @@ static enum cluster_fault check_room(struct transfer *t, uint64_t size, struct e
     if (fault != CLUSTER_OK || max == 0 ||
         (bucket.bytes < max && size + size / KEPT_PART < max - bucket.bytes))
         return fault;
-    (void)err_set(err, ENOSPC,
-                  "of %llu bytes that skills may hold there (cluster.objects_bytes) %llu are "
-                  "taken, and %llu more do not fit",
-                  (unsigned long long)bucket.max_bytes, (unsigned long long)bucket.bytes,
-                  (unsigned long long)size);
+    (void)err_set(
+        err, ENOSPC,
+        "of %llu bytes that skills and files may hold there (cluster.objects_bytes) %llu are "
+        "taken, and %llu more do not fit",
+        (unsigned long long)bucket.max_bytes, (unsigned long long)bucket.bytes,
+        (unsigned long long)size);
     return CLUSTER_NO_ROOM;
 }
 
@@ -219,7 +221,7 @@ static enum cluster_fault upload(struct transfer *t, uint64_t size, struct err *
                                .chunks = (size + OBJECT_CHUNK_BYTES - 1) / OBJECT_CHUNK_BYTES};
     char key[OBJECT_KEY_SIZE];
     enum cluster_fault fault =
-        t->kept == CLUSTER_OF_SKILLS ? check_room(t, size, err) : CLUSTER_OK;
+        t->kept == CLUSTER_OF_CHANGES ? check_room(t, size, err) : CLUSTER_OK;
 
     if (fault != CLUSTER_OK)
         return fault;
@@ -260,7 +262,8 @@ static enum cluster_fault put(struct transfer *t, uint64_t size, struct err *err
             return fault;
         if (!t->is_there || t->meta.size != size || may_be_dropped(t))
             fault = upload(t, size, err);
-        else if (t->kept == CLUSTER_OF_SKILLS && clock_realtime_ns() > t->stored_ns + FRESH_NS)
+        else if (t->is_named || (t->kept == CLUSTER_OF_CHANGES &&
+                                 clock_realtime_ns() > t->stored_ns + FRESH_NS))
             fault = say(t, &t->meta, err);
     }
     return fault;
@@ -280,28 +283,44 @@ static int begin(struct transfer *t, struct err *err)
     return cluster_connect(t->cluster, server_now(t->cluster), &t->link, err);
 }
 
-int cluster_object_put(struct cluster *c, enum cluster_kept kept, const char *digest, int fd,
-                       uint64_t size, struct err *err)
+static int put_joined(struct transfer *t, uint64_t size, struct err *err)
 {
-    struct transfer t = {.cluster = c, .kept = kept, .digest = digest, .fd = fd};
+    struct cluster *c = t->cluster;
     enum cluster_fault fault = CLUSTER_UNREACHABLE;
     struct err why = {0};
     bool is_used = true;
     int r = cluster_check_joined(c, err);
 
-    object_meta_key(t.digest, t.key);
+    object_meta_key(t->digest, t->key);
     /* One that was open may have died. */
     while (r == 0 && fault == CLUSTER_UNREACHABLE && is_used) {
-        r = cluster_link_take(c, &t.link, &is_used, err);
+        r = cluster_link_take(c, &t->link, &is_used, err);
         if (r < 0)
             return r;
-        cluster_remove_left(c, t.link);
+        cluster_remove_left(c, t->link);
         why = (struct err){0};
-        fault = put(&t, size, &why);
-        fault = cluster_tell_objects(c, t.link, kept, fault, &why);
-        cluster_link_give(c, t.link, fault == CLUSTER_OK);
+        fault = put(t, size, &why);
+        fault = cluster_tell_objects(c, t->link, t->kept, fault, &why);
+        cluster_link_give(c, t->link, fault == CLUSTER_OK);
     }
     return r < 0 ? r : cluster_result(fault, &why, err);
+}
+
+int cluster_object_put(struct cluster *c, enum cluster_kept kept, const char *digest, int fd,
+                       uint64_t size, struct err *err)
+{
+    struct transfer t = {.cluster = c, .kept = kept, .digest = digest, .fd = fd};
+
+    return put_joined(&t, size, err);
+}
+
+int cluster_object_confirm(struct cluster *c, const char *digest, int fd, uint64_t size,
+                           struct err *err)
+{
+    struct transfer t = {
+        .cluster = c, .kept = CLUSTER_OF_CHANGES, .digest = digest, .fd = fd, .is_named = true};
+
+    return put_joined(&t, size, err);
 }
 
 int cluster_objects_look(struct cluster *c, struct cluster_object *objects, size_t n,
@@ -347,10 +366,12 @@ static int seed_object(struct seed *seed, const char *digest)
     return cluster_result(fault, &why, &seed->why);
 }
 
-static int seed_skill(void *ctx, const struct change *change)
+static int seed_row(void *ctx, const struct change *change)
 {
     int r;
 
+    if (change->kind == CHANGE_FILE)
+        return seed_object(ctx, change->file.digest);
     if (change->kind != CHANGE_SKILL)
         return 0;
     r = seed_object(ctx, change->skill.digest);
@@ -360,7 +381,7 @@ static int seed_skill(void *ctx, const struct change *change)
 int cluster_seed_objects(struct cluster *c, struct cluster_link *link, struct err *err)
 {
     struct seed seed = {.cluster = c, .link = link};
-    int r = c->follow.replica.each(c->follow.replica.ctx, seed_skill, &seed, err);
+    int r = c->follow.replica.each(c->follow.replica.ctx, seed_row, &seed, err);
 
     if (seed.why.code)
         *err = seed.why;

@@ -2,11 +2,13 @@
 /*
  * What nobody needs any more goes from the servers.
  *
- * What no skill names any more goes from the bucket of objects. Nobody says
- * that a row is about to name one: so it has to be old, and who names one that is there makes
- * it new first, of which the servers tell who would remove it.
+ * What no skill or file names any more goes from the bucket of objects. Nobody says that a row
+ * is about to name one: so it has to be old, and who names one that is there makes it new
+ * first, of which the servers tell who would remove it. What goes at once may be named at that
+ * moment: so who names one looks for it once more after its row is written.
  *
- * Skills of tenants that were removed go from the bucket of changes, where that fills up.
+ * Skills and files of tenants that were removed go from the bucket of changes, where that fills
+ * up.
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
@@ -56,8 +58,8 @@ static enum cluster_fault forget(struct sweep *s, const struct cluster_entry *en
     if (fault != CLUSTER_OK)
         return fault;
     s->n++;
-    log_info("cluster", "removed object=%.12s reason=\"no skill names it\"", meta->digest);
-    cluster_remove_chunks(s->cluster, s->link, CLUSTER_OF_SKILLS, meta->chunks_under);
+    log_info("cluster", "removed object=%.12s reason=\"nothing names it\"", meta->digest);
+    cluster_remove_chunks(s->cluster, s->link, CLUSTER_OF_CHANGES, meta->chunks_under);
     return CLUSTER_OK;
 }
 
@@ -81,17 +83,15 @@ static int forget_mark(struct sweep *s, const struct cluster_entry *entry,
     return cluster_result(fault, &why, err);
 }
 
-static int judge_object(struct sweep *s, const struct cluster_entry *entry, struct err *err)
+static int judge_now(struct sweep *s, const struct cluster_entry *entry, struct err *err)
 {
-    uint64_t now_ns = clock_realtime_ns();
     enum cluster_fault fault;
     struct object_meta meta;
     struct err why = {0};
     bool named = true;
     int r;
 
-    if (object_meta_parse(entry->key, entry->data, entry->len, &meta) < 0 ||
-        now_ns < entry->stored_ns || now_ns - entry->stored_ns < s->min_age_ns)
+    if (object_meta_parse(entry->key, entry->data, entry->len, &meta) < 0)
         return 0;
     if (meta.is_deleted)
         return forget_mark(s, entry, &meta, err);
@@ -104,6 +104,15 @@ static int judge_object(struct sweep *s, const struct cluster_entry *entry, stru
         return r;
     fault = forget(s, entry, &meta, &why);
     return fault == CLUSTER_CONFLICT ? 0 : cluster_result(fault, &why, err);
+}
+
+static int judge_object(struct sweep *s, const struct cluster_entry *entry, struct err *err)
+{
+    uint64_t now_ns = clock_realtime_ns();
+
+    return now_ns < entry->stored_ns || now_ns - entry->stored_ns < s->min_age_ns
+               ? 0
+               : judge_now(s, entry, err);
 }
 
 static int take_all(struct sweep *s, struct err *err)
@@ -159,6 +168,52 @@ int cluster_objects_sweep(struct cluster *c, uint64_t min_age_ns, cluster_named_
     return r;
 }
 
+/*
+ * What is said of it, then the rows, up to what was written before that: who named it earlier
+ * is among them, and who does so later says it anew, or finds that it went.
+ */
+static int remove_now(struct sweep *s, const char *digest, struct err *err)
+{
+    const struct cluster_driver *driver = s->cluster->driver;
+    struct cluster_bucket bucket = {0};
+    struct cluster_entry entry = {0};
+    char key[OBJECT_KEY_SIZE];
+    struct err why = {0};
+    enum cluster_fault fault;
+    int r;
+
+    object_meta_key(digest, key);
+    fault = driver->object_get(s->link, CLUSTER_OBJECTS, key, &entry, &why);
+    if (fault == CLUSTER_NO_ENTRY)
+        return 0;
+    if (fault == CLUSTER_OK)
+        fault = driver->bucket_look(s->link, CLUSTER_CHANGES, &bucket, &why);
+    if (fault != CLUSTER_OK)
+        r = cluster_result(fault, &why, err);
+    else if (!tail_wait(&s->cluster->follow.tail, bucket.last_revision))
+        r = err_set(err, EAGAIN, "this node is behind the others");
+    else
+        r = judge_now(s, &entry, err);
+    driver->release(&entry);
+    return r;
+}
+
+int cluster_object_remove(struct cluster *c, const char *digest, cluster_named_fn *named,
+                          void *ctx, struct err *err)
+{
+    struct sweep s = {.cluster = c, .named = named, .ctx = ctx};
+    int r = cluster_check_joined(c, err);
+
+    if (r < 0)
+        return r;
+    r = cluster_connect(c, 0, &s.link, err);
+    if (r < 0)
+        return r;
+    r = remove_now(&s, digest, err);
+    c->driver->close(s.link);
+    return r;
+}
+
 static uint64_t revision_here(struct cluster *c)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
@@ -167,8 +222,8 @@ static uint64_t revision_here(struct cluster *c)
 }
 
 /*
- * A skill without a tenant, by rows that are as new as it is. A tenant that was removed does
- * not come back, and somebody else's skill in that place is of another revision.
+ * A skill or a file without a tenant, by rows that are as new as it is. A tenant that was
+ * removed does not come back, and somebody else's in that place is of another revision.
  */
 static int judge_row(struct sweep *s, const struct cluster_entry *entry, struct err *err)
 {
@@ -181,9 +236,11 @@ static int judge_row(struct sweep *s, const struct cluster_entry *entry, struct 
 
     if (entry->is_removed || entry->revision > revision_here(s->cluster) ||
         change_entry_parse(entry->key, entry->data, entry->len, false, &change, &unused) < 0 ||
-        change.kind != CHANGE_SKILL)
+        (change.kind != CHANGE_SKILL && change.kind != CHANGE_FILE))
         return 0;
-    r = replica->row(replica->ctx, CHANGE_TENANT, change.skill.tenant, &tenant, err);
+    r = replica->row(replica->ctx, CHANGE_TENANT,
+                     change.kind == CHANGE_SKILL ? change.skill.tenant : change.file.tenant,
+                     &tenant, err);
     if (r != -ENOENT)
         return r;
     r = cluster_check_joined(s->cluster, err);

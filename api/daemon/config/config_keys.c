@@ -128,14 +128,12 @@ const struct config_key config_keys[] = {
      "least"},
     {"cluster.cache_bytes", CONFIG_BYTES, AT(cluster.cache_bytes), 0, 1ull << 50, "10GiB",
      false, NULL, NULL,
-     "how much of what skills hold this node keeps; past that what nobody asked for the "
-     "longest "
-     "goes, where the servers have it; 0 for no limit"},
+     "how much of what skills and files hold this node keeps; past that what nobody asked for "
+     "the longest goes, where the servers have it; 0 for no limit"},
     {"cluster.objects_bytes", CONFIG_BYTES, AT(cluster.objects_bytes), 0, 1ull << 50, "10GiB",
      false, NULL, NULL,
-     "how much skills may hold at the servers, in the bucket that `skillvm cluster init` "
-     "makes, "
-     "for which each server that has it sets so much aside; 0 for no limit"},
+     "how much skills and files may hold at the servers, in the bucket that `skillvm cluster "
+     "init` makes, for which each server that has it sets so much aside; 0 for no limit"},
     {"cluster.artifacts_bytes", CONFIG_BYTES, AT(cluster.artifacts_bytes), 0, 1ull << 50,
      "4GiB", false, NULL, NULL,
      "the same of what executions leave, and of large results; past that the oldest go"},

@@ -133,6 +133,9 @@ static int check_row(void *ctx, const struct change *change)
     if (change->kind == CHANGE_SKILL)
         (void)snprintf(others->what, sizeof(others->what), "skill %s %s of %s",
                        change->skill.name, change->skill.version, change->skill.tenant);
+    else if (change->kind == CHANGE_FILE)
+        (void)snprintf(others->what, sizeof(others->what), "file %s of %s", change->file.id,
+                       change->file.tenant);
     else
         (void)snprintf(others->what, sizeof(others->what), "%s", key);
     return -EEXIST;
@@ -149,9 +152,25 @@ struct before {
     char digest[CHANGE_DIGEST_SIZE];
     char packages_digest[CHANGE_DIGEST_SIZE];
     uint64_t bytes;
+    bool goes_at_once; /* who removes a file sees to what it held, or counts that */
 };
 
-/* What the skills name that are changed. */
+static void describe_before(const struct change *row, struct before *ret)
+{
+    if (row->kind == CHANGE_FILE) {
+        memcpy(ret->tenant, row->file.tenant, sizeof(ret->tenant));
+        memcpy(ret->digest, row->file.digest, sizeof(ret->digest));
+        ret->bytes = row->file.bytes;
+        ret->goes_at_once = true;
+        return;
+    }
+    memcpy(ret->tenant, row->skill.tenant, sizeof(ret->tenant));
+    memcpy(ret->digest, row->skill.digest, sizeof(ret->digest));
+    memcpy(ret->packages_digest, row->skill.packages_digest, sizeof(ret->packages_digest));
+    ret->bytes = row->skill.bytes;
+}
+
+/* What the skills and files name that are changed. */
 static size_t note_before(struct changes *changes, const struct staged *staged,
                           struct before *ret)
 {
@@ -159,17 +178,11 @@ static size_t note_before(struct changes *changes, const struct staged *staged,
     size_t n = 0;
 
     for (size_t i = 0; i < staged->n; i++) {
-        struct before *before = &ret[n];
-
-        if (staged_read(staged, i, &change) < 0 || change.kind != CHANGE_SKILL ||
-            registry_change_of(changes->env.registry, CHANGE_SKILL, change.id, &row, NULL) < 0)
+        if (staged_read(staged, i, &change) < 0 ||
+            (change.kind != CHANGE_SKILL && change.kind != CHANGE_FILE) ||
+            registry_change_of(changes->env.registry, change.kind, change.id, &row, NULL) < 0)
             continue;
-        memcpy(before->tenant, row.skill.tenant, sizeof(before->tenant));
-        memcpy(before->digest, row.skill.digest, sizeof(before->digest));
-        memcpy(before->packages_digest, row.skill.packages_digest,
-               sizeof(before->packages_digest));
-        before->bytes = row.skill.bytes;
-        n++;
+        describe_before(&row, &ret[n++]);
     }
     return n;
 }
@@ -193,7 +206,7 @@ static void release_objects(struct changes *changes, const struct before *before
                                            .packages_digest = before->packages_digest,
                                            .bytes = before->bytes};
 
-        if (!was_away)
+        if (!was_away && !before->goes_at_once)
             skill_room_left(changes->env.skill_room, &row, clock_monotonic_ns());
         release(changes, before->digest);
         release(changes, before->packages_digest);
@@ -247,11 +260,11 @@ static int apply_all(void *ctx, const struct staged *staged, bool is_whole,
     return 0;
 }
 
-static int skills_bytes(void *ctx, const char *tenant, uint64_t *ret, struct err *err)
+static int owned_bytes(void *ctx, const char *tenant, uint64_t *ret, struct err *err)
 {
     const struct changes *changes = ctx;
 
-    return registry_skill_rows_bytes(changes->env.registry, tenant, ret, err);
+    return registry_owned_rows_bytes(changes->env.registry, tenant, ret, err);
 }
 
 static int object(void *ctx, const char *digest, struct err *err)
@@ -288,7 +301,7 @@ int changes_create(const struct changes_env *env, struct changes **ret, struct e
                                             .note = note,
                                             .row = row,
                                             .each = each,
-                                            .skills_bytes = skills_bytes,
+                                            .owned_bytes = owned_bytes,
                                             .object = object};
 
     if (!changes)
@@ -318,7 +331,7 @@ static int check(struct changes *changes, const struct change *change, struct er
 
     if (!change->is_removed) {
         r = registry_change_check(registry, change, err);
-        return r == -ENOENT && change->kind == CHANGE_SKILL
+        return r == -ENOENT && (change->kind == CHANGE_SKILL || change->kind == CHANGE_FILE)
                    ? err_set(err, ENOENT, "the tenant was deleted")
                    : r;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where tenants and keys, and skills of a cluster, are changed: the one way for all who change
- * them. What follows from a
- * change (objects that nobody names any more, limits of what waits) is done here.
+ * Where tenants and keys, and skills and uploaded files of a cluster, are changed: the one way
+ * for all who change them. What follows from a change (objects that nobody names any more,
+ * limits of what waits) is done here.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_CHANGES_H
 #define SKILLVM_API_DAEMON_ENGINE_CHANGES_H

@@ -48,7 +48,7 @@ static inline bool engine_can_move(const struct fair_entry *place)
         (const struct execution *)(const void *)((const char *)place -
                                                  offsetof(struct execution, place));
 
-    return e->waits;
+    return e->waits && !e->is_bound;
 }
 
 /* Ends one that is live and will not run here. Gives the engine's reference up. */

@@ -9,7 +9,7 @@
 #include "api/daemon/engine/engine.h"
 
 struct lending {
-    struct execution *e; /* borrowed */
+    struct execution *e; /* borrowed, and nobody else's so long */
     struct fair_tenant *place;
 };
 /* One that waits and that others can run. False: there is none. Each is ended by what follows.

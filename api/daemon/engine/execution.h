@@ -61,6 +61,7 @@ struct execution {
     /* Where others may run it until it begins, what they need for that; empty once accepted. */
     bool waits;
     struct waiting_request request;
+    bool is_bound; /* what it was given is nowhere else any more */
     bool is_taken; /* another process had it: the cluster knows that it is here */
 
     bool fresh;                /* its machine shall have run, and shall run, nothing else */

@@ -39,7 +39,7 @@ struct objects {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t done;
     struct cluster *cluster; /* or NULL; stays while something is fetched */
-    uint64_t cached_bytes;   /* of what skills hold, at most; what went counts too */
+    uint64_t cached_bytes;   /* of what skills and files hold, at most; what went counts too */
     bool is_counted;         /* that is known */
     bool is_trimming;
     bool is_sweeping; /* so the cluster stays */
@@ -155,14 +155,14 @@ static struct fetch *enter(struct objects *o, const char *digest, int *ret, stru
 static int check_room(struct objects *o, struct fetch *f, struct err *err)
 {
     uint64_t bytes = 0;
-    bool of_skill = false;
-    int r = registry_object_bytes(o->env.registry, f->digest, &bytes, &of_skill, err);
+    bool of_change = false;
+    int r = registry_object_bytes(o->env.registry, f->digest, &bytes, &of_change, err);
 
     if (r < 0)
         return r;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
     f->bytes = bytes > 0 ? bytes : o->env.bytes_max;
-    f->kept = of_skill ? CLUSTER_OF_SKILLS : CLUSTER_OF_EXECUTIONS;
+    f->kept = of_change ? CLUSTER_OF_CHANGES : CLUSTER_OF_EXECUTIONS;
     bytes = 0;
     for (size_t i = 0; i < FETCHES; i++)
         bytes += o->fetches[i].digest[0] && !o->fetches[i].is_done ? o->fetches[i].bytes : 0;
@@ -225,7 +225,7 @@ static int keep(struct objects *o, const char *digest, int fd, struct err *err)
         return err_set(err, EREMOTEIO,
                        "what the servers of the cluster have as object %.12s is another: "
                        "remove it there (`nats object rm " CLUSTER_OBJECTS
-                       "`) and push the skill again",
+                       "`) and push the skill, or upload the file, again",
                        digest);
     (void)fsync(fd);
     return put(o, digest, fd, err);
@@ -338,14 +338,33 @@ int objects_send(struct objects *o, enum cluster_kept kept, const char *digest, 
     return cluster_object_put(cluster, kept, digest, fd, (uint64_t)st.st_size, err);
 }
 
+int objects_confirm(struct objects *o, const char *digest, int fd, struct err *err)
+{
+    struct cluster *cluster = cluster_of(o);
+    struct stat st;
+
+    if (!cluster)
+        return 0;
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read an object");
+    return cluster_object_confirm(cluster, digest, fd, (uint64_t)st.st_size, err);
+}
+
 static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
 {
-    bool of_skill;
+    bool of_change;
     uint64_t unused;
-    int r = registry_object_bytes(ctx, digest, &unused, &of_skill, err);
+    int r = registry_object_bytes(ctx, digest, &unused, &of_change, err);
 
     *ret_named = r != -ENOENT;
     return r == -ENOENT ? 0 : r;
+}
+
+int objects_drop(struct objects *o, const char *digest, struct err *err)
+{
+    struct cluster *cluster = cluster_of(o);
+
+    return cluster ? cluster_object_remove(cluster, digest, is_named, o->env.registry, err) : 0;
 }
 
 /* The cluster, which then stays; or NULL. */

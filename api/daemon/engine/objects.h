@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The objects of skills and of executions, of which a node of a cluster has those that it
- * needed: what its rows name and its store does not have is read from the servers. On its own a
- * daemon has them all.
+ * The objects of skills, uploaded files and executions, of which a node of a cluster has those
+ * that it needed: what its rows name and its store does not have is read from the servers. On
+ * its own a daemon has them all.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_OBJECTS_H
 #define SKILLVM_API_DAEMON_ENGINE_OBJECTS_H
@@ -20,7 +20,7 @@ struct objects_env {
     struct store *store;
     struct watermarks *watermarks;
     uint64_t bytes_max;   /* of one whose size no row says */
-    uint64_t cache_bytes; /* that those of a cluster's skills may take; 0: no limit */
+    uint64_t cache_bytes; /* that a cluster's skills and files may take; 0: no limit */
 };
 
 int objects_create(const struct objects_env *env, struct objects **ret, struct err *err);
@@ -33,7 +33,7 @@ void objects_join(struct objects *objects, struct cluster *cluster);
 void objects_destroy(struct objects *objects);
 
 /*
- * Opens an object of a skill, without the lock of the store. The descriptor (caller's);
+ * Opens an object, without the lock of the store. The descriptor (caller's);
  * -ENOENT where no row names it any more; of a cluster -EAGAIN where the servers cannot be
  * asked, -EREMOTEIO where they do not have it, -ENOBUFS where there is no room for it here;
  * -errno.
@@ -47,10 +47,14 @@ int objects_keep(struct objects *objects, const char *digest, int fd, struct err
 int objects_send(struct objects *objects, enum cluster_kept kept, const char *digest, int fd,
                  struct err *err);
 
+/* A row names now what was sent, as of cluster_object_confirm; on its own it does nothing. */
+int objects_confirm(struct objects *objects, const char *digest, int fd, struct err *err);
+/* Removes one of changes from the servers, as of cluster_object_remove; the same. */
+int objects_drop(struct objects *objects, const char *digest, struct err *err);
+
 /*
- * Removes from the servers what no skill has named for an hour, and as of cluster_rows_sweep;
- * nothing while the node is not
- * joined. 0 or -EAGAIN.
+ * Removes from the servers what no skill or file has named for an hour, and as of
+ * cluster_rows_sweep; nothing while the node is not joined. 0 or -EAGAIN.
  */
 int objects_sweep(struct objects *objects, struct err *err);
 

@@ -37,11 +37,11 @@ static void note_old(struct look *look, const struct store_object *object)
 static int look_at(void *ctx, const struct store_object *object)
 {
     struct look *look = ctx;
-    bool is_skills = false;
-    int r = registry_object_is_skills(look->cache->registry, object->digest, &is_skills,
-                                      &look->err);
+    bool of_changes = false;
+    int r = registry_object_is_of_changes(look->cache->registry, object->digest, &of_changes,
+                                          &look->err);
 
-    if (r < 0 || !is_skills)
+    if (r < 0 || !of_changes)
         return r;
     look->bytes += object->bytes;
     if (strcmp(object->digest, look->cache->kept) != 0)
@@ -54,7 +54,7 @@ static bool evict(const struct objects_cache *cache, const struct cluster_object
 {
     _cleanup_store_lock_ struct store *store = store_lock(cache->store);
     struct err ignored = {0};
-    bool is_skills = false;
+    bool of_changes = false;
 
     if (!object->is_there) {
         /* So that it is not looked at again before all others. */
@@ -64,8 +64,9 @@ static bool evict(const struct objects_cache *cache, const struct cluster_object
             store_note_use(fd);
         return false;
     }
-    if (registry_object_is_skills(cache->registry, object->digest, &is_skills, &ignored) < 0 ||
-        !is_skills)
+    if (registry_object_is_of_changes(cache->registry, object->digest, &of_changes, &ignored) <
+            0 ||
+        !of_changes)
         return false;
     store_evict(store, object->digest);
     log_info("objects", "evicted object=%.12s bytes=%llu", object->digest,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much a node of a cluster keeps of what skills hold: past a limit what nobody asked for
- * the longest goes, where the servers have it. Who has it open keeps it.
+ * How much a node of a cluster keeps of what skills and files hold: past a limit what nobody
+ * asked for the longest goes, where the servers have it. Who has it open keeps it.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_OBJECTS_CACHE_H
 #define SKILLVM_API_DAEMON_ENGINE_OBJECTS_CACHE_H

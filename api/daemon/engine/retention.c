@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/retention.h"
 
+#include "api/daemon/engine/file_changes.h"
 #include "api/daemon/engine/objects.h"
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_retention.h"
@@ -39,6 +40,8 @@ struct retention {
     bool changed;
     bool stopping;
     uint64_t expired_sessions;
+    struct changes *changes; /* or NULL; stay while they are used */
+    bool is_changing;
 };
 
 int retention_create(const struct retention_env *env, const struct config_retention *settings,
@@ -54,6 +57,33 @@ int retention_create(const struct retention_env *env, const struct config_retent
     cond_init(&r->wake);
     *ret = r;
     return 0;
+}
+
+void retention_join(struct retention *r, struct changes *changes)
+{
+    if (!r)
+        return;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&r->lock);
+    r->changes = changes;
+    while (!changes && r->is_changing)
+        (void)pthread_cond_wait(&r->wake, &r->lock);
+}
+
+/* The changes, which then stay until end_changing; or NULL. */
+static struct changes *begin_changing(struct retention *r)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&r->lock);
+
+    r->is_changing = r->changes != NULL;
+    return r->changes;
+}
+
+static void end_changing(struct retention *r)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&r->lock);
+
+    r->is_changing = false;
+    (void)pthread_cond_broadcast(&r->wake);
 }
 
 void retention_set(struct retention *r, const struct config_retention *settings)
@@ -208,6 +238,28 @@ static int forget_aged(struct retention *r, enum registry_aged kind, uint64_t be
     return 0;
 }
 
+/* Every node does so: who comes second finds that there is none any more. */
+static int forget_everywhere(struct retention *r, const struct registry_aged_row *rows,
+                             size_t n, unsigned *ret_n, struct err *err)
+{
+    struct changes *changes = begin_changing(r);
+    int result = changes ? 0 : -EAGAIN;
+
+    for (size_t i = 0; result == 0 && i < n; i++) {
+        result = file_changes_delete(changes, r->env.registry, rows[i].tenant, rows[i].id, err);
+        if (result == 0) {
+            struct err ignored = {0};
+
+            /* What stays the hour's sweep removes. */
+            (void)objects_drop(r->env.objects, rows[i].digest, &ignored);
+            (*ret_n)++;
+        }
+        result = result == -ENOENT ? 0 : result;
+    }
+    end_changing(r);
+    return result;
+}
+
 static int expire(struct retention *r, enum registry_aged kind, uint64_t before_ns,
                   unsigned *ret_n, struct err *err)
 {
@@ -221,7 +273,9 @@ static int expire(struct retention *r, enum registry_aged kind, uint64_t before_
         result = registry_aged_due(r->env.registry, kind, before_ns, BATCH, rows, &n, err);
         if (result < 0)
             break;
-        result = forget_aged(r, kind, before_ns, rows, n, ret_n, err);
+        result = r->env.in_cluster && kind == REGISTRY_AGED_FILES
+                     ? forget_everywhere(r, rows, n, ret_n, err)
+                     : forget_aged(r, kind, before_ns, rows, n, ret_n, err);
         for (size_t i = 0; i < n; i++)
             registry_aged_row_finish(&rows[i]);
         stop = n < BATCH || pause_and_look(r);
@@ -284,7 +338,15 @@ static int by_tenant(struct retention *r, struct pass *pass, struct err *err)
 
 static int files(struct retention *r, struct pass *pass, struct err *err)
 {
-    return expire(r, REGISTRY_AGED_FILES, pass->now_ns, &pass->report.files, err);
+    struct err why = {0};
+    int result = expire(r, REGISTRY_AGED_FILES, pass->now_ns, &pass->report.files, &why);
+
+    /* While the cluster changes nothing here, others see to it, or the next pass. */
+    if (result == -EAGAIN)
+        return 0;
+    if (result < 0)
+        *err = why;
+    return result;
 }
 
 static int sessions(struct retention *r, struct pass *pass, struct err *err)

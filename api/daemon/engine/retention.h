@@ -14,6 +14,7 @@
 #include "api/daemon/store/store.h"
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct retention;
@@ -23,7 +24,9 @@ struct retention_env {
     struct registry *registry;
     struct store *store;
     struct objects *objects; /* of a cluster too; NULL: of none */
+    bool in_cluster;         /* files expire as of retention_join */
 };
+struct changes;
 
 /* Without a thread. 0 or -ENOMEM. */
 int retention_create(const struct retention_env *env, const struct config_retention *settings,
@@ -32,6 +35,13 @@ int retention_create(const struct retention_env *env, const struct config_retent
 int retention_start(struct retention *r, struct err *err);
 /* Stops the thread. NULL is fine. */
 void retention_destroy(struct retention *r);
+
+/*
+ * From now on files that expired go from all nodes of a cluster, as changes of it; with NULL
+ * not any more, and nothing of that is on its way on return, once the cluster was stopped. NULL
+ * for a retention is fine.
+ */
+void retention_join(struct retention *r, struct changes *changes);
 
 /* Takes other settings; a pass with them follows at once. */
 void retention_set(struct retention *r, const struct config_retention *settings);

@@ -3,6 +3,7 @@
 
 #include "api/daemon/registry/registry_skill_plan.h"
 #include "api/daemon/registry/registry_tenants.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/lock.h"
 
@@ -129,9 +130,9 @@ static bool is_named(struct skill_room *room, const char *digest)
 {
     uint64_t unused;
     struct err ignored = {0};
-    bool of_skill = false;
-    int r = registry_object_bytes(room->registry, digest, &unused, &of_skill, &ignored);
-    return r < 0 ? r != -ENOENT : of_skill;
+    bool of_change = false;
+    int r = registry_object_bytes(room->registry, digest, &unused, &of_change, &ignored);
+    return r < 0 ? r != -ENOENT : of_change;
 }
 
 /* What is named again counts by its row. */
@@ -161,12 +162,13 @@ static uint64_t sum_gone(const struct holder *h, const struct skill_room_row *ro
 static int refuse(const struct holder *h, const struct skill_room_row *row, uint64_t bytes,
                   struct err *err)
 {
-    return err_set(err, EDQUOT,
-                   "storage_bytes: %llu bytes do not fit beside what is stored, %llu of skills "
-                   "that are being pushed and %llu of skills that were removed and stay at the "
-                   "servers for up to two hours",
-                   (unsigned long long)bytes, (unsigned long long)h->taken,
-                   (unsigned long long)sum_gone(h, row));
+    return err_set(
+        err, EDQUOT,
+        "storage_bytes: %llu bytes do not fit beside what is stored, %llu of skills "
+        "and files that are being stored and %llu of such that were removed and stay "
+        "at the servers for up to two hours",
+        (unsigned long long)bytes, (unsigned long long)h->taken,
+        (unsigned long long)sum_gone(h, row));
 }
 
 static int check(struct skill_room *room, struct holder *h, const struct skill_room_row *row,
@@ -217,6 +219,21 @@ void skill_room_give(struct skill_room *room, const char *tenant, uint64_t bytes
         if (strcmp(h->tenant, tenant) == 0)
             h->taken -= bytes < h->taken ? bytes : h->taken;
     }
+}
+
+int skill_room_hold(struct skill_room *room, const struct skill_room_row *row, uint64_t bytes,
+                    skill_room_fill *fill, void *ctx, struct err *err)
+{
+    bool is_sent = false;
+    int r = skill_room_take(room, row, bytes, clock_monotonic_ns(), err);
+
+    if (r < 0)
+        return r;
+    r = fill(ctx, &is_sent, err);
+    if (r < 0 && is_sent)
+        skill_room_left(room, row, clock_monotonic_ns());
+    skill_room_give(room, row->tenant, bytes);
+    return r;
 }
 
 static void add(struct skill_room *room, const char *tenant, const char *digest, uint64_t bytes,

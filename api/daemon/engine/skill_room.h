@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tenants' skills take of the servers of a cluster and no row says: what is being pushed,
- * and what no row names any more and is still there. Both count to storage_bytes, at each node
- * by itself; a daemon that starts knows of none.
+ * What tenants' skills and uploaded files take of the servers of a cluster and no row says:
+ * what is being stored, and what no row names any more and is still there. Both count to
+ * storage_bytes, at each node by itself; a daemon that starts knows of none.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_SKILL_ROOM_H
 #define SKILLVM_API_DAEMON_ENGINE_SKILL_ROOM_H
@@ -35,6 +35,14 @@ struct skill_room_row {
 int skill_room_take(struct skill_room *room, const struct skill_room_row *row, uint64_t bytes,
                     uint64_t monotonic_ns, struct err *err);
 void skill_room_give(struct skill_room *room, const char *tenant, uint64_t bytes);
+/* Stores the row and its objects. *ret_sent: servers have some of these. 0 or -errno. */
+typedef int skill_room_fill(void *ctx, bool *ret_sent, struct err *err);
+/*
+ * Takes so many bytes, stores, and gives them back: what was sent in vain counts for as long as
+ * it may be there. As of skill_room_take; what fill gives.
+ */
+int skill_room_hold(struct skill_room *room, const struct skill_room_row *row, uint64_t bytes,
+                    skill_room_fill *fill, void *ctx, struct err *err);
 /*
  * Counts what no row names any more of a row that went, or did not come about after all. Before
  * the store releases it, which knows how large packages are.

@@ -11,6 +11,8 @@
 #define SKILL_COLUMNS                                                                          \
     "entry, tenant_id, name, version, digest, description, created_ns, bytes, place,"          \
     " is_floating, packages_digest, packages, packages_python"
+#define FILE_COLUMNS                                                                           \
+    "entry, tenant_id, id, name, content_type, digest, bytes, created_ns, expires_ns"
 /* Packages that no change has room for are none that can be read. */
 #define SKILL_READ                                                                             \
     "SELECT entry, tenant_id, name, version, digest, description, created_ns, bytes, place,"   \
@@ -23,16 +25,21 @@ enum statement {
     PUT_TENANT,
     PUT_KEY,
     PUT_SKILL,
+    PUT_FILE,
     GET_TENANT,
     GET_KEY,
     GET_SKILL,
+    GET_FILE,
     NEXT_TENANT,
     NEXT_KEY,
     NEXT_SKILL,
+    NEXT_FILE,
     REMOVE_TENANT,
     REMOVE_KEY,
     REMOVE_SKILL,
+    REMOVE_FILE,
     CLEAR_SKILL,
+    CLEAR_FILE,
     UNNAME,
     REMOVED,
     BUSY,
@@ -61,18 +68,27 @@ static const char *const text[N_STATEMENTS] = {
         " SELECT ?1, id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULLIF(?11, ''), NULLIF(?12, ''), ?13"
         " FROM tenants WHERE id = ?2 AND NOT is_removed"
         " AND NOT EXISTS(SELECT 1 FROM skills WHERE entry = ?1)",
+    [PUT_FILE] = "INSERT INTO files(" FILE_COLUMNS ")"
+                 " SELECT ?1, id, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM tenants WHERE id = ?2"
+                 " AND NOT is_removed AND NOT EXISTS(SELECT 1 FROM files WHERE entry = ?1)",
     /* What is as it is to be stays, with what is known of it. */
     [CLEAR_SKILL] = "DELETE FROM skills WHERE entry = ?1 AND NOT (tenant_id = ?2 AND name = ?3"
                     " AND version = ?4 AND digest = ?5 AND description = ?6 AND created_ns = ?7"
                     " AND bytes = ?8 AND place = ?9 AND is_floating = ?10"
                     " AND COALESCE(packages_digest, '') = ?11 AND COALESCE(packages, '') = ?12"
                     " AND packages_python = ?13)",
+    [CLEAR_FILE] = "DELETE FROM files WHERE entry = ?1 AND NOT (tenant_id = ?2 AND id = ?3"
+                   " AND name = ?4 AND content_type = ?5 AND digest = ?6 AND bytes = ?7"
+                   " AND created_ns = ?8 AND expires_ns = ?9)",
     [GET_TENANT] = "SELECT " TENANT_COLUMNS " FROM tenants WHERE id = ?1 AND NOT is_removed",
     [GET_KEY] = "SELECT " KEY_COLUMNS " FROM keys WHERE id = ?1",
     [GET_SKILL] = SKILL_READ " WHERE entry = ?1",
     [NEXT_SKILL] = SKILL_READ " WHERE entry > ?1 AND tenant_id NOT IN"
                               " (SELECT id FROM tenants WHERE is_removed)"
                               " ORDER BY entry LIMIT 1",
+    [GET_FILE] = "SELECT " FILE_COLUMNS " FROM files WHERE entry = ?1",
+    [NEXT_FILE] = "SELECT " FILE_COLUMNS " FROM files WHERE entry > ?1 AND tenant_id NOT IN"
+                  " (SELECT id FROM tenants WHERE is_removed) ORDER BY entry LIMIT 1",
     [NEXT_TENANT] = "SELECT " TENANT_COLUMNS " FROM tenants WHERE id > ?1 AND NOT is_removed"
                     " ORDER BY id LIMIT 1",
     [NEXT_KEY] = "SELECT " KEY_COLUMNS " FROM keys WHERE id > ?1 AND tenant_id NOT IN"
@@ -82,6 +98,7 @@ static const char *const text[N_STATEMENTS] = {
                       " WHERE id = ?1",
     [REMOVE_KEY] = "DELETE FROM keys WHERE id = ?1",
     [REMOVE_SKILL] = "DELETE FROM skills WHERE entry = ?1",
+    [REMOVE_FILE] = "DELETE FROM files WHERE entry = ?1",
     [UNNAME] = "UPDATE tenants SET name = id WHERE id = ?1",
     [REMOVED] = "SELECT id FROM tenants WHERE is_removed AND id > ?1 ORDER BY id LIMIT 1",
     [BUSY] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
@@ -139,11 +156,24 @@ static const struct registry_column skill_columns[] = {
     REGISTRY_COLUMN(REGISTRY_NUMBER, change, skill.packages_python),
 };
 
+static const struct registry_column file_columns[] = {
+    REGISTRY_COLUMN(REGISTRY_ID, change, id),
+    REGISTRY_COLUMN(REGISTRY_ID, change, file.tenant),
+    REGISTRY_COLUMN(REGISTRY_ID, change, file.id),
+    REGISTRY_COLUMN(REGISTRY_ID, change, file.name),
+    REGISTRY_COLUMN(REGISTRY_ID, change, file.content_type),
+    REGISTRY_COLUMN(REGISTRY_ID, change, file.digest),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, file.bytes),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, file.created_ns),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, file.expires_ns),
+};
+
 static const struct registry_rows kinds[] = {
     [CHANGE_TENANT] = {sizeof(struct change), tenant_columns,
                        sizeof(tenant_columns) / sizeof(tenant_columns[0]), mend_tenant},
     [CHANGE_KEY] = REGISTRY_ROWS(change, key_columns),
     [CHANGE_SKILL] = REGISTRY_ROWS(change, skill_columns),
+    [CHANGE_FILE] = REGISTRY_ROWS(change, file_columns),
 };
 
 static int put_tenant(struct registry *registry, const char *id,
@@ -193,12 +223,39 @@ static int write_skill(struct registry *registry, const struct change *change,
         "store a skill", err);
 }
 
-/* Takes away what is there and another, and puts it where nothing is there any more. */
-static int put_skill(struct registry *registry, const struct change *change, struct err *err)
+static int write_file(struct registry *registry, const struct change *change,
+                      enum statement which, struct err *err)
 {
-    int r = write_skill(registry, change, CLEAR_SKILL, err);
+    const struct change_file *file = &change->file;
 
-    return r < 0 && r != -ENOENT ? r : write_skill(registry, change, PUT_SKILL, err);
+    return registry_put_step(
+        registry, REGISTRY_CHANGES, which,
+        REGISTRY_VALUES(registry_text(change->id), registry_text(file->tenant),
+                        registry_text(file->id), registry_text(file->name),
+                        registry_text(file->content_type), registry_text(file->digest),
+                        registry_number(file->bytes), registry_number(file->created_ns),
+                        registry_number(file->expires_ns)),
+        "store a file", err);
+}
+
+/* Takes away what is there and another. */
+static int clear(struct registry *registry, const struct change *change, struct err *err)
+{
+    int r = change->kind == CHANGE_SKILL ? write_skill(registry, change, CLEAR_SKILL, err)
+                                         : write_file(registry, change, CLEAR_FILE, err);
+
+    return r == -ENOENT ? 0 : r;
+}
+
+/* The same, and puts it where nothing is there any more. */
+static int put_anew(struct registry *registry, const struct change *change, struct err *err)
+{
+    int r = clear(registry, change, err);
+
+    if (r < 0)
+        return r;
+    return change->kind == CHANGE_SKILL ? write_skill(registry, change, PUT_SKILL, err)
+                                        : write_file(registry, change, PUT_FILE, err);
 }
 
 static int put(struct registry *registry, const struct change *change, struct err *err)
@@ -209,7 +266,7 @@ static int put(struct registry *registry, const struct change *change, struct er
     case CHANGE_KEY:
         return put_key(registry, change->id, &change->key, err);
     default:
-        return put_skill(registry, change, err);
+        return put_anew(registry, change, err);
     }
 }
 
@@ -343,7 +400,7 @@ static int put_named(struct batch *b, struct err *err)
     return 0;
 }
 
-/* A key or a skill. */
+/* A key, a skill or a file. */
 static int put_owned(struct batch *b, struct err *err)
 {
     int r = put(b->registry, &b->change, err);
@@ -353,15 +410,15 @@ static int put_owned(struct batch *b, struct err *err)
     return r == -EEXIST || r == -ENOENT ? 0 : r;
 }
 
-/* Versions go round between skills as names do between tenants. */
-static int unname_skill(struct batch *b, struct err *err)
+/* Versions go round between skills, and files between rows, as names do between tenants. */
+static int unname_owned(struct batch *b, struct err *err)
 {
-    int r;
+    static const enum statement remove[] = {
+        [CHANGE_KEY] = REMOVE_KEY, [CHANGE_SKILL] = REMOVE_SKILL, [CHANGE_FILE] = REMOVE_FILE};
 
     if (b->change.is_removed)
-        return step_of(b, REMOVE_SKILL, err);
-    r = write_skill(b->registry, &b->change, CLEAR_SKILL, err);
-    return r == -ENOENT ? 0 : r;
+        return step_of(b, remove[b->change.kind], err);
+    return b->change.kind == CHANGE_KEY ? 0 : clear(b->registry, &b->change, err);
 }
 
 enum turn { TURN_UNNAME, TURN_TENANTS, TURN_OWNED, TURNS };
@@ -371,11 +428,7 @@ static int take_turn(struct batch *b, enum turn turn, struct err *err)
     if (b->change.kind != CHANGE_TENANT) {
         if (turn == TURN_OWNED && !b->change.is_removed)
             return put_owned(b, err);
-        if (turn != TURN_UNNAME)
-            return 0;
-        return b->change.kind == CHANGE_SKILL ? unname_skill(b, err)
-               : b->change.is_removed         ? step_of(b, REMOVE_KEY, err)
-                                              : 0;
+        return turn == TURN_UNNAME ? unname_owned(b, err) : 0;
     }
     if (turn == TURN_UNNAME)
         return step_of(b, b->change.is_removed ? REMOVE_TENANT : UNNAME, err);

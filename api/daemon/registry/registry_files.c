@@ -2,6 +2,7 @@
 #include "api/daemon/registry/registry_files.h"
 
 #include "api/daemon/registry/registry_internal.h"
+#include "api/daemon/terms/ids.h"
 
 #include <sqlite3.h>
 
@@ -14,8 +15,9 @@ enum statement { INSERT, BY_ID, LIST, DELETE, COUNT, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
     [INSERT] = "INSERT INTO files(id, name, digest, bytes, created_ns, expires_ns, tenant_id, "
-               "content_type)"
-               " SELECT ?1, ?2, ?3, ?4, ?5, ?6, id, ?8 FROM tenants WHERE id = ?7",
+               "content_type, entry)"
+               " SELECT ?1, ?2, ?3, ?4, ?5, ?6, id, ?8,"
+               " '" ID_FILE_ROW "' || lower(hex(randomblob(16))) FROM tenants WHERE id = ?7",
     [BY_ID] = SELECT "id = ?1 AND tenant_id = ?2",
     [LIST] = SELECT "tenant_id = ?1 AND expires_ns > ?2"
                     " ORDER BY created_ns DESC, id DESC LIMIT ?3 OFFSET ?4",

@@ -25,6 +25,8 @@ enum registry_part {
     REGISTRY_CHANGES,
     REGISTRY_RECORDS,
     REGISTRY_SKILL_PLAN,
+    REGISTRY_FILE_PLAN,
+    REGISTRY_ENTRIES,
     REGISTRY_PARTS,
 };
 
@@ -47,6 +49,8 @@ extern const struct registry_statements registry_session_statements;
 extern const struct registry_statements registry_change_statements;
 extern const struct registry_statements registry_record_statements;
 extern const struct registry_statements registry_skill_plan_statements;
+extern const struct registry_statements registry_file_plan_statements;
+extern const struct registry_statements registry_entry_statements;
 
 /* What is bound to a statement's places, in turn; a list ends with REGISTRY_NONE. */
 enum registry_type {

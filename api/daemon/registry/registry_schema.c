@@ -236,4 +236,13 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
 
     /* Whether it has not begun, and another node may take it over. */
     "ALTER TABLE records ADD COLUMN waits INTEGER NOT NULL DEFAULT 0;",
+
+    /*
+     * What a cluster calls the row of an uploaded file. Files were not part of one before: it
+     * begins anew.
+     */
+    "ALTER TABLE files ADD COLUMN entry TEXT;"
+    "UPDATE files SET entry = 'fil_' || lower(hex(randomblob(16)));"
+    "CREATE UNIQUE INDEX files_entry ON files(entry);"
+    "DELETE FROM replica;",
 };

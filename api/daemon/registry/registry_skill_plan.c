@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/registry/registry_skill_plan.h"
 
+#include "api/daemon/registry/registry_entries.h"
 #include "api/daemon/registry/registry_internal.h"
-#include "api/daemon/terms/ids.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -11,8 +11,6 @@
 
 enum statement {
     ENTRY_OF,
-    PAST_NUMBERS,
-    COUNT_ENTRIES,
     LAST_PLACE,
     IN_USE,
     NAMED,
@@ -23,41 +21,39 @@ enum statement {
     N_STATEMENTS
 };
 
+#define NAMED_BY_CHANGES                                                                       \
+    "EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"                                           \
+    " OR EXISTS(SELECT 1 FROM skills WHERE packages_digest = ?1)"                              \
+    " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
+
 static const char *const text[N_STATEMENTS] = {
     [ENTRY_OF] = "SELECT entry FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
-    /* Of entries that are numbers; of more than these no bucket has room. */
-    [PAST_NUMBERS] = "SELECT COALESCE((SELECT CAST(substr(entry, 5) AS INTEGER) + 1 FROM skills"
-                     " WHERE entry BETWEEN '" ID_SKILL "00000000000000000000000000000000'"
-                     " AND '" ID_SKILL "00000000000000000000000999999999'"
-                     " AND substr(entry, 5) NOT GLOB '*[^0-9]*'"
-                     " ORDER BY entry DESC LIMIT 1), 0)",
-    [COUNT_ENTRIES] = "SELECT COUNT(*) FROM skills WHERE entry BETWEEN ?1 AND ?2",
     [LAST_PLACE] =
         "SELECT COALESCE(MAX(place), 0) FROM skills WHERE tenant_id = ?1 AND name = ?2",
     [IN_USE] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
                " AND finished_ns IS NULL AND skill_name = ?2 AND skill_digest = ?3"
                " AND NOT EXISTS(SELECT 1 FROM records"
                " WHERE records.id = executions.id AND node <> ''))",
-    [NAMED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
-              " OR EXISTS(SELECT 1 FROM skills WHERE packages_digest = ?1)",
-    [SHARED] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
-               " OR EXISTS(SELECT 1 FROM skills WHERE packages_digest = ?1)"
+    [NAMED] = "SELECT " NAMED_BY_CHANGES,
+    [SHARED] = "SELECT " NAMED_BY_CHANGES
                " OR EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
                " OR EXISTS(SELECT 1 FROM records WHERE result_digest = ?1)",
     /* One that does not say it makes all unknown. */
     [BYTES] = "SELECT CASE WHEN MIN(bytes) > 0 THEN MAX(bytes) ELSE 0 END FROM"
               " (SELECT bytes FROM skills WHERE digest = ?1"
               " UNION ALL SELECT bytes FROM skills WHERE packages_digest = ?1"
+              " UNION ALL SELECT bytes FROM files WHERE digest = ?1"
               " UNION ALL SELECT artifact_bytes FROM executions WHERE artifact_digest = ?1"
               " UNION ALL SELECT result_bytes FROM executions WHERE id IN"
               " (SELECT id FROM records WHERE result_digest = ?1))",
     [OTHERS] = "SELECT EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
-               " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
                " OR EXISTS(SELECT 1 FROM records WHERE result_digest = ?1)"
                " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
-    [ROW_BYTES] = "SELECT COALESCE(SUM(640 + length(CAST(json_quote(description) AS BLOB))"
-                  " + length(CAST(COALESCE(packages, '') AS BLOB))), 0)"
-                  " FROM skills WHERE tenant_id = ?1",
+    [ROW_BYTES] = "SELECT (SELECT COALESCE(SUM(640 + length(CAST(json_quote(description) AS"
+                  " BLOB)) + length(CAST(COALESCE(packages, '') AS BLOB))), 0)"
+                  " FROM skills WHERE tenant_id = ?1)"
+                  " + (SELECT COALESCE(SUM(560 + length(CAST(json_quote(name) AS BLOB))"
+                  " + length(content_type)), 0) FROM files WHERE tenant_id = ?1)",
 };
 
 const struct registry_statements registry_skill_plan_statements = {text, N_STATEMENTS};
@@ -81,60 +77,6 @@ static int find(struct registry *registry, const char *tenant, const char *name,
         &ids, ret, "look up a skill", err);
 
     return r < 0 ? r : registry_change_of(registry, CHANGE_SKILL, ret->id, ret, err);
-}
-
-static void name_entry(uint64_t number, char ret[CHANGE_ID_SIZE])
-{
-    (void)snprintf(ret, CHANGE_ID_SIZE, ID_SKILL "%032llu", (unsigned long long)number);
-}
-
-static int count_entries(struct registry *registry, uint64_t first, uint64_t last,
-                         uint64_t *ret, struct err *err)
-{
-    char from[CHANGE_ID_SIZE], to[CHANGE_ID_SIZE];
-
-    name_entry(first, from);
-    name_entry(last, to);
-    return number_of(registry, COUNT_ENTRIES,
-                     REGISTRY_VALUES(registry_text(from), registry_text(to)), ret, err);
-}
-
-/*
- * A number that no row has: the least, but where somebody wrote entries that are no numbers and
- * lie between; then it may be one past all.
- */
-static int find_free(struct registry *registry, uint64_t *ret, struct err *err)
-{
-    uint64_t past = 0, low = 0, high, n = 0;
-    int r = number_of(registry, PAST_NUMBERS, REGISTRY_VALUES({0}), &past, err);
-
-    for (high = past; r == 0 && low < high;) {
-        uint64_t middle = low + (high - low) / 2;
-
-        r = count_entries(registry, low, middle, &n, err);
-        if (n > middle - low)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (r < 0)
-        return r;
-    r = count_entries(registry, low, low, &n, err);
-    if (r == 0)
-        *ret = n == 0 ? low : past;
-    return r;
-}
-
-static int begin(struct registry *registry, struct change *ret, struct err *err)
-{
-    uint64_t number = 0;
-    int r = find_free(registry, &number, err);
-
-    if (r < 0)
-        return r;
-    ret->kind = CHANGE_SKILL;
-    name_entry(number, ret->id);
-    return 0;
 }
 
 static bool copy(char *ret, size_t size, const char *value)
@@ -207,7 +149,7 @@ static int plan_aside(struct registry *registry, const struct change *there, str
     r = find(registry, there->skill.tenant, there->skill.name, aside, ret, err);
     if (r != -ENOENT)
         return r;
-    r = begin(registry, ret, err);
+    r = registry_entry_make(registry, CHANGE_SKILL, ret, err);
     if (r < 0)
         return r;
     ret->skill = there->skill;
@@ -248,7 +190,7 @@ int registry_skill_plan(struct registry *registry, const char *tenant,
     if (r < 0 && r != -ENOENT)
         return r;
     if (r == -ENOENT) {
-        r = begin(registry, ret, err);
+        r = registry_entry_make(registry, CHANGE_SKILL, ret, err);
         return r < 0 ? r : fill(registry, tenant, skill, &ret->skill, err);
     }
     if (registry_skill_is_there(&row, skill, replace))
@@ -278,7 +220,7 @@ int registry_skill_plan_delete(struct registry *registry, const char *tenant,
 }
 
 int registry_object_bytes(struct registry *registry, const char *digest, uint64_t *ret,
-                          bool *ret_of_skill, struct err *err)
+                          bool *ret_of_change, struct err *err)
 {
     const struct registry_value *values = REGISTRY_VALUES(registry_text(digest));
     uint64_t shared = 0, named = 0;
@@ -287,12 +229,12 @@ int registry_object_bytes(struct registry *registry, const char *digest, uint64_
     if (r < 0 || !shared)
         return r < 0 ? r : -ENOENT;
     r = number_of(registry, NAMED, values, &named, err);
-    *ret_of_skill = named != 0;
+    *ret_of_change = named != 0;
     return r < 0 ? r : number_of(registry, BYTES, values, ret, err);
 }
 
-int registry_object_is_skills(struct registry *registry, const char *digest, bool *ret,
-                              struct err *err)
+int registry_object_is_of_changes(struct registry *registry, const char *digest, bool *ret,
+                                  struct err *err)
 {
     const struct registry_value *values = REGISTRY_VALUES(registry_text(digest));
     uint64_t named = 0, others = 0;
@@ -305,7 +247,7 @@ int registry_object_is_skills(struct registry *registry, const char *digest, boo
     return r;
 }
 
-int registry_skill_rows_bytes(struct registry *registry, const char *tenant, uint64_t *ret,
+int registry_owned_rows_bytes(struct registry *registry, const char *tenant, uint64_t *ret,
                               struct err *err)
 {
     return number_of(registry, ROW_BYTES, REGISTRY_VALUES(registry_text(tenant)), ret, err);

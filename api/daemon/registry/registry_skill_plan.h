@@ -9,37 +9,33 @@
 #include "api/daemon/registry/registry_changes.h"
 
 /*
- * What has to be changed to register a skill, as of registry_skill_put. A new row has a low
- * number as its id that no row has: so ids that were used are used again, and the bucket of
- * changes, which keeps something of each for ever, has no more of them than there were rows at
- * once. 0: the change that does it, with the digest of what it takes the place of or "" in
- * ret_previous; 1: one to be made besides; -EALREADY: there is nothing to change any more; as
- * of registry_skill_put.
+ * What has to be changed to register a skill, as of registry_skill_put. 0: the change that does
+ * it, with the digest of what it takes the place of or "" in ret_previous; 1: one to be made
+ * besides; -EALREADY: there is nothing to change any more; as of registry_skill_put.
  */
 int registry_skill_plan(struct registry *registry, const char *tenant,
                         const struct registry_skill *skill, bool replace, struct change *ret,
                         char ret_previous[CHANGE_DIGEST_SIZE], struct err *err);
 /*
- * What the rows of a tenant's skills take of the bucket of changes, about and rather too much:
- * names are short. 0 or -EIO.
+ * What the rows of a tenant's skills and files take of the bucket of changes, about and rather
+ * too much: names are short. 0 or -EIO.
  */
-int registry_skill_rows_bytes(struct registry *registry, const char *tenant, uint64_t *ret,
+int registry_owned_rows_bytes(struct registry *registry, const char *tenant, uint64_t *ret,
                               struct err *err);
 /* The change that forgets one, as of registry_skill_delete. */
 int registry_skill_plan_delete(struct registry *registry, const char *tenant,
                                const struct registry_skill *skill, struct change *ret,
                                struct err *err);
 /*
- * How large an object can be that a cluster shares (some skill names it, or it is the files or
- * the result of an execution), at most; 0 where that is not known, and
- * whether some skill names it. 0;
- * -ENOENT where none names it; -EIO.
+ * How large an object can be that a cluster shares (some skill or uploaded file names it, or it
+ * is the files or the result of an execution), at most; 0 where that is not known, and whether
+ * some skill or file names it. 0; -ENOENT where nothing names it; -EIO.
  */
 int registry_object_bytes(struct registry *registry, const char *digest, uint64_t *ret,
-                          bool *ret_of_skill, struct err *err);
+                          bool *ret_of_change, struct err *err);
 
-/* Says whether skills name an object, and nothing else does. 0 or -EIO. */
-int registry_object_is_skills(struct registry *registry, const char *digest, bool *ret,
-                              struct err *err);
+/* Says whether skills or files name an object, and nothing else does. 0 or -EIO. */
+int registry_object_is_of_changes(struct registry *registry, const char *digest, bool *ret,
+                                  struct err *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/routes/drain.h"
 #include "api/daemon/routes/forward_head.h"
+#include "api/daemon/routes/inputs.h"
 #include "api/json/json_text.h"
 #include "api/json/json_walk.h"
 #include "base/clock.h"
@@ -96,7 +97,9 @@ bool forward_lend(void *place)
 
     if (!engine_lend(d->engine, &lending))
         return false;
-    is_given = give(d, lending.e) && handover_is_gone(d->ledger, lending.e);
+    lending.e->is_bound = !inputs_are_shared(d, lending.e);
+    is_given =
+        !lending.e->is_bound && give(d, lending.e) && handover_is_gone(d->ledger, lending.e);
     engine_lend_end(d->engine, &lending, is_given);
     return is_given;
 }

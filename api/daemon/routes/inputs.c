@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/inputs.h"
 
-#include "api/daemon/registry/registry_files.h"
 #include "api/daemon/routes/lookup.h"
+#include "api/daemon/routes/uploads.h"
+#include "api/daemon/terms/ids.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 #include "api/skill/artifacts_read.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 CLEANUP_WITH(struct artifact_reader *, artifact_reader_close)
 
@@ -23,6 +24,7 @@ CLEANUP_WITH(struct artifact_reader *, artifact_reader_close)
 /* What a file takes beside its content, and a name of one. */
 #define FILE_BYTES 4096u
 #define NAME_BYTES 256u
+#define LINK_TRIES 4u
 
 struct opening {
     struct daemon *d;
@@ -74,23 +76,74 @@ static int begin(struct opening *o, const char *path, uint64_t bytes, struct err
     return fd < 0 ? err_set_errno(err, errno, "cannot keep the file %.200s", path) : fd;
 }
 
-/* However often it takes the same content, that has one name more. */
+static int link_here(struct daemon *d, const char *digest, const char *link, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+
+    return store_link(store, digest, link, err);
+}
+
+/*
+ * Links an object, of a cluster after it was read from there: what nobody has open may go again
+ * meanwhile. -ENOENT: nothing names it any more.
+ */
+static int link_object(struct daemon *d, const char *digest, const char *link, struct err *err)
+{
+    for (unsigned tries = 1;; tries++) {
+        struct err why = {0};
+        int fd, r = link_here(d, digest, link, &why);
+
+        if (r != -ENOENT || tries == LINK_TRIES) {
+            if (r < 0)
+                *err = why;
+            return r < 0 ? -EIO : 0;
+        }
+        fd = objects_get(d->objects, digest, err);
+        if (fd < 0)
+            return fd;
+        fd_close(&fd);
+    }
+}
+
+/* Another node may have written the row. */
+static int check_size(const struct opening *o, const char *link, uint64_t bytes,
+                      struct err *err)
+{
+    struct stat st;
+
+    if (fstatat(o->e->job.files.dir_fd, link, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_set_errno(err, errno, "cannot read a file");
+    return (uint64_t)st.st_size == bytes
+               ? 0
+               : err_set(err, EREMOTEIO, "a file is not of the size that its row has");
+}
+
+/* However often it takes the same file, that has one name more, which says which it is. */
 static int link_uploaded(struct opening *o, const struct request_file *wanted, struct err *err)
 {
-    _cleanup_store_lock_ struct store *store = store_lock(o->d->store);
     _cleanup_registry_file_ struct registry_file row = {0};
-    char link[sizeof(o->e->id) + SHA256_HEX_SIZE];
-    int r = registry_file_get(o->d->registry, o->e->tenant, wanted->id, &row, err);
+    char link[sizeof(o->e->id) + REGISTRY_FILE_ID_SIZE];
+    struct err why = {0};
+    int r = uploads_find(o->d, o->e->tenant, wanted->id, &row, err);
 
-    if (r == -ENOENT || (r == 0 && row.expires_ns <= clock_realtime_ns()))
+    if (r == -ENOENT)
         return err_set(err, EINVAL, "there is no file %s", wanted->id);
     if (r < 0)
         return r;
-    (void)snprintf(link, sizeof(link), "%s_%s", o->e->id, row.digest);
+    (void)snprintf(link, sizeof(link), "%s_%s", o->e->id, row.id);
     r = add(o, wanted->path ? wanted->path : row.name, link, row.bytes, err);
     if (r < 0)
         return r;
-    return store_link(store, row.digest, link, err) < 0 ? -EIO : 0;
+    r = link_object(o->d, row.digest, link, &why);
+    if (r == -ENOENT)
+        r = uploads_judge_missing(o->d, o->e->tenant, wanted->id, &why);
+    if (r == -ENOENT)
+        return err_set(err, EINVAL, "there is no file %s", wanted->id);
+    if (r < 0) {
+        *err = why;
+        return r;
+    }
+    return check_size(o, link, row.bytes, err);
 }
 
 static int open_content(struct opening *o, const struct request_file *wanted, struct err *err)
@@ -197,4 +250,23 @@ int inputs_open(struct daemon *d, struct http_request *http, const struct reques
     r = open_all(&o, request, err);
     *ret_held = o.held;
     return r;
+}
+
+bool inputs_are_shared(struct daemon *d, const struct execution *e)
+{
+    const struct input_files *files = &e->job.files;
+    const size_t before = strlen(e->id) + 1;
+    const char *last = "";
+
+    for (size_t i = 0; i < files->n; i++) {
+        _cleanup_registry_file_ struct registry_file row = {0};
+        const char *id = files->items[i].link + before;
+
+        if (!ids_valid(ID_FILE, id) || strcmp(id, last) == 0)
+            continue;
+        if (uploads_find(d, e->tenant, id, &row, NULL) == -ENOENT)
+            return false;
+        last = id;
+    }
+    return true;
 }

@@ -13,6 +13,7 @@
 #include "api/daemon/routes/request.h"
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -24,5 +25,11 @@
  */
 int inputs_open(struct daemon *d, struct http_request *http, const struct request *request,
                 const char *body, struct execution *e, uint64_t *ret_held, struct err *err);
+
+/*
+ * Whether another node can give an execution what this one has: nothing that was uploaded for
+ * it was removed since.
+ */
+bool inputs_are_shared(struct daemon *d, const struct execution *e);
 
 #endif

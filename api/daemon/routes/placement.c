@@ -4,16 +4,6 @@
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/forward.h"
 
-/* What only this node has goes nowhere else. */
-static bool is_bound_here(const struct request *request, const struct execution *e)
-{
-    for (size_t i = 0; i < request->n_files; i++) {
-        if (request->files[i].from == REQUEST_FILE_UPLOADED)
-            return true;
-    }
-    return e->session != NULL;
-}
-
 static const char *image_of(const struct daemon *d, const struct execution *e)
 {
     return d->images.known.list[e->image.place].name;
@@ -54,7 +44,8 @@ enum placement placement_choose(struct daemon *d, struct http_request *http,
 {
     enum forward_result result = FORWARD_NOBODY;
 
-    if (!d->ledger || engine_has_turn(d->engine, e) || is_bound_here(wish->request, e))
+    /* Only this node has its session. */
+    if (!d->ledger || engine_has_turn(d->engine, e) || e->session)
         return PLACEMENT_HERE;
     /* Where its tenant has all it may there is no turn for it elsewhere either. */
     if (!e->is_given && !engine_has_room(d->engine))

@@ -6,6 +6,7 @@
 #ifndef SKILLVM_API_DAEMON_ROUTES_REQUEST_H
 #define SKILLVM_API_DAEMON_ROUTES_REQUEST_H
 
+#include "api/daemon/terms/limits.h"
 #include "api/skill/skill.h"
 #include "base/err.h"
 
@@ -13,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REQUEST_FILE_NAME_SIZE 256u
+#define REQUEST_FILE_NAME_SIZE (LIMIT_FILE_NAME_BYTES + 1)
 
 enum request_file_from {
     REQUEST_FILE_UPLOADED,

@@ -21,7 +21,6 @@
 
 #define LIST_BYTES_MAX (4 * LIMIT_MIB)
 #define TYPE_UNKNOWN   "application/octet-stream"
-#define TYPE_MAX       100u
 
 enum { UPLOAD_NAME };
 enum { LIST_LIMIT, LIST_OFFSET, LIST_SESSION, LIST_EXECUTION };
@@ -52,7 +51,7 @@ static char *copy_type(const char *type)
 
     if (main_len > 0 && type[main_len] == '/')
         len = main_len + 1 + strspn(type + main_len + 1, token);
-    if (len <= main_len + 1 || len > TYPE_MAX)
+    if (len <= main_len + 1 || len > LIMIT_TYPE_BYTES)
         return strdup(TYPE_UNKNOWN);
     return strndup(type, len);
 }
@@ -143,26 +142,18 @@ void route_file_list(void *ctx, struct http_request *request, struct http_reply 
     (void)failure_or_json(reply, 200, &w, r, &err);
 }
 
-/* Finds the file of a path. false: there is a reply. */
-static bool open_file(struct daemon *d, const struct http_request *request,
-                      struct registry_file *ret, int *ret_fd, struct http_reply *reply)
-{
-    const char *id = request->params[0];
-    struct err err = {0};
-    int r = uploads_open(d, request->caller.tenant, id, ret, ret_fd, &err);
-
-    return r == 0 || failure_of(reply, r, "file", id, &err);
-}
-
 void route_file_get(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct json_writer w = json_writer_init(LIST_BYTES_MAX);
     _cleanup_registry_file_ struct registry_file row = {0};
-    const struct err err = {0};
-    _cleanup_fd_ int fd = -1;
+    const char *id = request->params[0];
+    struct err err = {0};
+    int r = uploads_find(ctx, request->caller.tenant, id, &row, &err);
 
-    if (!open_file(ctx, request, &row, &fd, reply))
+    if (r < 0) {
+        failure_of(reply, r, "file", id, &err);
         return;
+    }
     write_file(&w, &row);
     (void)failure_or_json(reply, 200, &w, 0, &err);
 }
@@ -170,10 +161,15 @@ void route_file_get(void *ctx, struct http_request *request, struct http_reply *
 void route_file_download(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     _cleanup_registry_file_ struct registry_file row = {0};
+    const char *id = request->params[0];
     _cleanup_fd_ int fd = -1;
+    struct err err = {0};
+    int r = uploads_open(ctx, request->caller.tenant, id, &row, &fd, &err);
 
-    if (!open_file(ctx, request, &row, &fd, reply))
+    if (r < 0) {
+        failure_of(reply, r, "file", id, &err);
         return;
+    }
     http_reply_empty(reply, 200);
     /* The type was the uploader's word: nothing here vouches for it. */
     reply->content_type = TYPE_UNKNOWN;

@@ -16,7 +16,6 @@
 #include "api/skill/entry.h"
 #include "api/skill/sha256.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -37,7 +36,6 @@ struct push {
     struct registry_skill row;
     struct registry_skill before; /* what had its version; empty where nothing had */
     bool is_new;
-    bool is_sent;   /* some of it, to the servers of a cluster */
     char *previous; /* owned: the digest of what had its version, where that made way */
 };
 
@@ -182,16 +180,27 @@ static void choose_for_kept(struct push *push, const struct skill *skill,
         push->image = choice;
 }
 
-static int send_objects(struct push *push, struct err *err)
+static int send_objects(struct push *push, bool *ret_sent, struct err *err)
 {
     struct objects *objects = push->daemon->objects;
-    int r = objects_send(objects, CLUSTER_OF_SKILLS, push->row.digest, push->fd, err);
+    int r = objects_send(objects, CLUSTER_OF_CHANGES, push->row.digest, push->fd, err);
 
-    push->is_sent = r == 0;
+    *ret_sent = r == 0;
     return r < 0 || !push->row.packages_digest
                ? r
-               : objects_send(objects, CLUSTER_OF_SKILLS, push->row.packages_digest,
+               : objects_send(objects, CLUSTER_OF_CHANGES, push->row.packages_digest,
                               push->packages.fd, err);
+}
+
+/* Somebody may have removed it for want of the row. */
+static int confirm_objects(struct push *push, struct err *err)
+{
+    struct objects *objects = push->daemon->objects;
+    int r = objects_confirm(objects, push->row.digest, push->fd, err);
+
+    return r < 0 || !push->row.packages_digest
+               ? r
+               : objects_confirm(objects, push->row.packages_digest, push->packages.fd, err);
 }
 
 /* What this node may need first is here already; what cannot be kept is read when it is. */
@@ -205,14 +214,17 @@ static void keep_objects(struct push *push)
         (void)objects_keep(objects, push->row.packages_digest, push->packages.fd, &ignored);
 }
 
-static int send_and_change(struct push *push, struct err *err)
+static int send_and_change(void *ctx, bool *ret_sent, struct err *err)
 {
+    struct push *push = ctx;
     struct daemon *d = push->daemon;
-    int r = send_objects(push, err);
+    int r = send_objects(push, ret_sent, err);
 
-    return r < 0 ? r
-                 : skill_changes_put(d->changes, d->registry, push->request->caller.tenant,
-                                     &push->row, push->replace, &push->previous, err);
+    if (r < 0)
+        return r;
+    r = skill_changes_put(d->changes, d->registry, push->request->caller.tenant, &push->row,
+                          push->replace, &push->previous, err);
+    return r < 0 ? r : confirm_objects(push, err);
 }
 
 /*
@@ -222,9 +234,8 @@ static int send_and_change(struct push *push, struct err *err)
  */
 static int store_everywhere(struct push *push, struct err *err)
 {
-    struct daemon *d = push->daemon;
-    const char *tenant = push->request->caller.tenant, *packages = push->row.packages_digest;
-    const struct skill_room_row row = {.tenant = tenant,
+    const char *packages = push->row.packages_digest;
+    const struct skill_room_row row = {.tenant = push->request->caller.tenant,
                                        .digest = push->row.digest,
                                        .packages_digest = packages ? packages : "",
                                        .bytes = push->row.bytes};
@@ -233,13 +244,7 @@ static int store_everywhere(struct push *push, struct err *err)
 
     if (r < 0)
         return r;
-    r = skill_room_take(d->skill_room, &row, more, clock_monotonic_ns(), err);
-    if (r < 0)
-        return r;
-    r = send_and_change(push, err);
-    if (r < 0 && push->is_sent)
-        skill_room_left(d->skill_room, &row, clock_monotonic_ns());
-    skill_room_give(d->skill_room, tenant, more);
+    r = skill_room_hold(push->daemon->skill_room, &row, more, send_and_change, push, err);
     if (r == 0)
         keep_objects(push);
     return r;

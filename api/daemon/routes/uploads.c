@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/uploads.h"
 
+#include "api/daemon/engine/file_changes.h"
 #include "api/daemon/engine/retention.h"
-#include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/terms/ids.h"
-#include "api/daemon/terms/limits.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -12,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct spool *uploads_receive(struct http_request *request, struct http_reply *reply)
@@ -26,20 +26,6 @@ struct spool *uploads_receive(struct http_request *request, struct http_reply *r
     return NULL;
 }
 
-static int check_room(struct daemon *d, const char *tenant, uint64_t bytes, struct err *err)
-{
-    uint64_t n = 0;
-    int r = registry_tenant_check_room(d->registry, tenant, bytes, err);
-
-    if (r < 0)
-        return r;
-    r = registry_file_count(d->registry, tenant, &n, err);
-    if (r < 0 || n < LIMIT_STORED_FILES)
-        return r;
-    return err_set(err, EDQUOT, "files: %llu are kept already, which is the limit: remove one",
-                   (unsigned long long)n);
-}
-
 static int put(struct daemon *d, struct store *store, const char *tenant, int fd,
                const struct registry_file *row, struct err *err)
 {
@@ -52,13 +38,63 @@ static int put(struct daemon *d, struct store *store, const char *tenant, int fd
 static int store_locked(struct daemon *d, struct store *store, const char *tenant, int fd,
                         const struct registry_file *row, struct err *err)
 {
-    int r = check_room(d, tenant, row->bytes, err);
+    int r = file_changes_check_room(d->registry, tenant, row->bytes, err);
 
     if (r < 0)
         return r;
     r = put(d, store, tenant, fd, row, err);
     if (r < 0)
         (void)store_release(store, row->digest, NULL);
+    return r;
+}
+
+/* A file on its way to all nodes. */
+struct sharing {
+    struct daemon *daemon;
+    const char *tenant;
+    int fd;
+    const struct registry_file *row;
+};
+
+/* Once there is a row: somebody may have removed the object for want of it. */
+static int change_and_confirm(const struct sharing *s, struct err *err)
+{
+    struct daemon *d = s->daemon;
+    int r = file_changes_put(d->changes, d->registry, s->tenant, s->row, err);
+
+    return r < 0 ? r : objects_confirm(d->objects, s->row->digest, s->fd, err);
+}
+
+static int send_and_change(void *ctx, bool *ret_sent, struct err *err)
+{
+    const struct sharing *s = ctx;
+    struct objects *objects = s->daemon->objects;
+    struct err ignored = {0};
+    int r = objects_send(objects, CLUSTER_OF_CHANGES, s->row->digest, s->fd, err);
+
+    if (r < 0)
+        return r;
+    r = change_and_confirm(s, err);
+    *ret_sent = r < 0 && objects_drop(objects, s->row->digest, &ignored) < 0;
+    return r;
+}
+
+/* The object at the servers, then the row of all nodes. What is refused leaves no row. */
+static int store_everywhere(struct daemon *d, const char *tenant, int fd,
+                            const struct registry_file *row, struct err *err)
+{
+    const struct skill_room_row room = {
+        .tenant = tenant, .digest = row->digest, .packages_digest = "", .bytes = row->bytes};
+    struct sharing sharing = {.daemon = d, .tenant = tenant, .fd = fd, .row = row};
+    struct err ignored = {0};
+    int r = file_changes_check_room(d->registry, tenant, row->bytes, err);
+
+    if (r < 0)
+        return r;
+    r = skill_room_hold(d->skill_room, &room, row->bytes, send_and_change, &sharing, err);
+    /* It is asked for here first, as likely as not. */
+    if (r == 0)
+        (void)objects_keep(d->objects, row->digest, fd, &ignored);
     return r;
 }
 
@@ -81,6 +117,8 @@ int uploads_store(struct daemon *d, struct http_request *request, struct spool *
     r = ids_make(ID_FILE, row->id, sizeof(row->id));
     if (r < 0)
         return err_set(err, EIO, "no random bytes for an id");
+    if (d->cluster)
+        return store_everywhere(d, request->caller.tenant, fd, row, err);
     /* Again under the lock, where it then takes no time: others wait for that lock. */
     (void)fsync(fd);
     store = store_lock(d->store);
@@ -88,16 +126,41 @@ int uploads_store(struct daemon *d, struct http_request *request, struct spool *
     return store_locked(d, store, request->caller.tenant, fd, row, err);
 }
 
-/* Its row and its object, at one moment. */
-static int find_file(struct daemon *d, const char *tenant, const char *id,
-                     struct registry_file *ret, int *ret_fd, struct err *err)
+int uploads_find(struct daemon *d, const char *tenant, const char *id,
+                 struct registry_file *ret, struct err *err)
 {
-    _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    int r = registry_file_get(d->registry, tenant, id, ret, err);
+    _cleanup_registry_file_ struct registry_file row = {0};
+    int r = ids_valid(ID_FILE, id) ? registry_file_get(d->registry, tenant, id, &row, err)
+                                   : -ENOENT;
 
-    if (r == 0)
-        *ret_fd = store_get(store, ret->digest, err);
-    return r;
+    if (r < 0)
+        return r;
+    if (row.expires_ns <= clock_realtime_ns())
+        return -ENOENT;
+    *ret = row;
+    row = (struct registry_file){0};
+    return 0;
+}
+
+/* Another node may have written the row. */
+static int check_size(const struct registry_file *row, int fd, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read the file");
+    return (uint64_t)st.st_size == row->bytes
+               ? 0
+               : err_set(err, EREMOTEIO, "object %.12s is not of the size that its row has",
+                         row->digest);
+}
+
+int uploads_judge_missing(struct daemon *d, const char *tenant, const char *id, struct err *err)
+{
+    _cleanup_registry_file_ struct registry_file row = {0};
+    int r = uploads_find(d, tenant, id, &row, err);
+
+    return r < 0 ? r : -EIO;
 }
 
 int uploads_open(struct daemon *d, const char *tenant, const char *id,
@@ -105,30 +168,56 @@ int uploads_open(struct daemon *d, const char *tenant, const char *id,
 {
     _cleanup_registry_file_ struct registry_file row = {0};
     _cleanup_fd_ int fd = -1;
-    int r;
+    int r = uploads_find(d, tenant, id, &row, err);
 
-    if (!ids_valid(ID_FILE, id))
-        return -ENOENT;
-    r = find_file(d, tenant, id, &row, &fd, err);
     if (r < 0)
         return r;
-    if (fd < 0 || row.expires_ns <= clock_realtime_ns())
-        return fd < 0 ? -EIO : -ENOENT;
+    fd = objects_get(d->objects, row.digest, err);
+    if (fd < 0)
+        return fd == -ENOENT ? uploads_judge_missing(d, tenant, id, err) : fd;
+    r = check_size(&row, fd, err);
+    if (r < 0)
+        return r;
     *ret = row;
     row = (struct registry_file){0};
     *ret_fd = fd_steal(&fd);
     return 0;
 }
 
-int uploads_delete(struct daemon *d, const char *tenant, const char *id, struct err *err)
+/* The row, then the object, on its own. */
+static int delete_here(struct daemon *d, const char *tenant, const char *id, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
     _cleanup_registry_file_ struct registry_file row = {0};
-    int r = ids_valid(ID_FILE, id) ? registry_file_get(d->registry, tenant, id, &row, err)
-                                   : -ENOENT;
+    int r = registry_file_get(d->registry, tenant, id, &row, err);
 
     if (r < 0)
         return r;
     r = registry_file_delete(d->registry, tenant, id, err);
     return r < 0 ? r : store_release(store, row.digest, err);
+}
+
+/* The row of all nodes, then the object at the servers; what stays of it for a while counts. */
+static int delete_everywhere(struct daemon *d, const char *tenant, const char *id,
+                             struct err *err)
+{
+    _cleanup_registry_file_ struct registry_file row = {0};
+    struct err ignored = {0};
+    int r = registry_file_get(d->registry, tenant, id, &row, err);
+    const struct skill_room_row room = {
+        .tenant = tenant, .digest = row.digest, .packages_digest = "", .bytes = row.bytes};
+
+    if (r < 0)
+        return r;
+    r = file_changes_delete(d->changes, d->registry, tenant, id, err);
+    if (r == 0 && objects_drop(d->objects, row.digest, &ignored) < 0)
+        skill_room_left(d->skill_room, &room, clock_monotonic_ns());
+    return r;
+}
+
+int uploads_delete(struct daemon *d, const char *tenant, const char *id, struct err *err)
+{
+    if (!ids_valid(ID_FILE, id))
+        return -ENOENT;
+    return d->cluster ? delete_everywhere(d, tenant, id, err) : delete_here(d, tenant, id, err);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A change of a tenant, a key or a skill, as the whole of what it is to be from then on: made
- * twice it is made once, and only the last one of a thing counts. Values alone.
+ * A change of a tenant, a key, a skill or an uploaded file, as the whole of what it is to be
+ * from then on: made twice it is made once, and only the last one of a thing counts. Values
+ * alone.
  */
 #ifndef SKILLVM_API_DAEMON_TERMS_CHANGE_H
 #define SKILLVM_API_DAEMON_TERMS_CHANGE_H
@@ -9,14 +10,14 @@
 #include "api/daemon/terms/limits.h"
 #include "api/daemon/terms/tenant.h"
 
-/* "ten_", "key_" or "skl_" and 32 hexadecimal digits, or TENANT_DEFAULT. */
+/* "ten_", "key_", "skl_" or "fil_" and 32 hexadecimal digits, or TENANT_DEFAULT. */
 #define CHANGE_ID_SIZE     37u
 #define CHANGE_NAME_SIZE   (LIMIT_TENANT_NAME_BYTES + 1)
 #define CHANGE_DIGEST_SIZE 65u /* SHA-256, hexadecimal */
 #define CHANGE_MARK_SIZE   33u /* of a bucket: 128 bits, hexadecimal, with the NUL */
 
-enum change_kind { CHANGE_TENANT, CHANGE_KEY, CHANGE_SKILL };
-#define CHANGE_KINDS (CHANGE_SKILL + 1)
+enum change_kind { CHANGE_TENANT, CHANGE_KEY, CHANGE_SKILL, CHANGE_FILE };
+#define CHANGE_KINDS (CHANGE_FILE + 1)
 
 struct change_tenant {
     char name[CHANGE_NAME_SIZE];
@@ -56,6 +57,22 @@ struct change_skill {
     uint64_t packages_python;
 };
 
+#define CHANGE_FILE_ID_SIZE   38u
+#define CHANGE_FILE_NAME_SIZE (LIMIT_FILE_NAME_BYTES + 1)
+#define CHANGE_TYPE_SIZE      (LIMIT_TYPE_BYTES + 1)
+
+/* An uploaded file; what it holds is an object. */
+struct change_file {
+    char tenant[TENANT_ID_SIZE];
+    char id[CHANGE_FILE_ID_SIZE]; /* "file_" and 32 hexadecimal digits, no other file's */
+    char name[CHANGE_FILE_NAME_SIZE];
+    char content_type[CHANGE_TYPE_SIZE];
+    char digest[CHANGE_DIGEST_SIZE];
+    uint64_t bytes;
+    uint64_t created_ns;
+    uint64_t expires_ns; /* INT64_MAX: never */
+};
+
 struct change {
     enum change_kind kind;
     char id[CHANGE_ID_SIZE];
@@ -64,6 +81,7 @@ struct change {
         struct change_tenant tenant;
         struct change_key key;
         struct change_skill skill;
+        struct change_file file;
     };
 };
 

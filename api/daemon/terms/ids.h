@@ -11,6 +11,7 @@
 
 #define ID_EXECUTION "exec_"
 #define ID_FILE      "file_"
+#define ID_FILE_ROW  "fil_" /* what a cluster calls the row of one */
 #define ID_KEY       "key_"
 #define ID_SKILL     "skl_"
 #define ID_TENANT    "ten_"

@@ -27,6 +27,8 @@
 #define LIMIT_ANSWERS_BYTES     (64 * LIMIT_MIB) /* of a tenant's, large and not read yet */
 #define LIMIT_LOG_BYTES         LIMIT_MIB
 #define LIMIT_OUTPUT_BYTES      (4 * LIMIT_MIB)
+#define LIMIT_FILE_NAME_BYTES   255u              /* of an uploaded one */
+#define LIMIT_TYPE_BYTES        100u              /* of its media type */
 #define LIMIT_STORED_FILES      10000u            /* of a tenant: an empty one takes room too */
 #define LIMIT_INPUT_FILES       10000u            /* of an execution */
 #define LIMIT_FILES_LEFT        16u               /* of them that executions left */

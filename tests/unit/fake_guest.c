@@ -292,10 +292,10 @@ static void wait_taken(const struct fake *f)
         usleep(1000);
 }
 
-/* A tick on stdout every 100 ms until CANCEL comes. */
+/* A tick on stdout every 100 ms until CANCEL comes: for longer than any test takes. */
 static void behave_ticks(const struct fake *f, bool obey)
 {
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < 36000; i++) {
         struct pollfd p = {.fd = f->vsock_fd, .events = POLLIN};
         char text[32];
 

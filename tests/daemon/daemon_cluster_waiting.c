@@ -344,6 +344,7 @@ static void what_waits_for_its_tenant_alone_is_run_too(void **state)
     begin_free(&w, "a", SLOTS, SLOTS);
     nodes_set_limits(&w.a, &w.b, "\"max_running\":1");
     fill(&w.a, runs);
+    harness_wait_metrics(&w.b, "\nskillvm_cluster_elsewhere_running 1\n", true);
     wait_at_a(&w, id);
     nodes_submit(&w.b, BUSY, own);
     assert_int_equal(harness_stop(&w.a, SIGKILL), -1);

@@ -48,7 +48,7 @@ class Daemon:
                 stderr=log)
         import skillvm  # after sys.path was set
         client = skillvm.Client(self.socket)
-        for _ in range(500):
+        for _ in range(4500):
             try:
                 if client.ready()["status"] == "ready":
                     return
@@ -61,7 +61,7 @@ class Daemon:
 
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(120)
 
     def close(self):
         if self.process and self.process.poll() is None:
@@ -82,7 +82,9 @@ class NatsServer:
                 self.start()
             try:
                 self.publish("x", b"")
-                return
+                # Who answered may have been somebody else, at the port of one that ended.
+                if self.process.poll() is None:
+                    return
             except OSError:
                 time.sleep(0.02)
         raise RuntimeError("nats-server does not answer")

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LONG "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"ticks\"},\"timeout\":60,\"async\":true}"
+#define LONG "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"ticks\"},\"timeout\":600,\"async\":true}"
 
 static struct nats_world world;
 static struct harness harness = {0};
@@ -37,12 +37,15 @@ static void expect(const char *arguments, int status, const char *part)
                  status, part);
 }
 
-/* A command that ends by the interrupt that it gets once it waits. */
+/* A command that ends by the interrupt that it gets once it waits: when it catches SIGTERM. */
 static void expect_interrupted(const char *arguments, const char *part)
 {
     char command[512];
 
-    snprintf(command, sizeof(command), "%s & pid=$!; sleep 1; kill -TERM $pid; wait $pid",
+    snprintf(command, sizeof(command),
+             "%s & pid=$!; for i in $(seq 1000); do "
+             "! grep -Eq 'SigCgt:.*[4-7c-f][0-9a-f]{3}$' /proc/$pid/status || break; "
+             "sleep 0.05; done; kill -TERM $pid; wait $pid",
              arguments);
     expect(command, 128 + SIGTERM, part);
 }

@@ -99,7 +99,7 @@ static void begin(struct node *n)
         cluster_follow(n->cluster, &replica, 60000, &err) < 0 ||
         cluster_init(n->cluster, &made, &err) < 0)
         fail_msg("%s", err.message);
-    for (unsigned i = 0; i < 6000 && status.state != CLUSTER_JOINED; i++) {
+    for (unsigned i = 0; i < 18000 && status.state != CLUSTER_JOINED; i++) {
         usleep(5000);
         cluster_look(n->cluster, &status);
     }
@@ -276,7 +276,7 @@ static void wait_revision(struct node *n, uint64_t revision)
 {
     struct cluster_measure measure = {0};
 
-    for (unsigned i = 0; i < 6000 && measure.revision < revision; i++) {
+    for (unsigned i = 0; i < 18000 && measure.revision < revision; i++) {
         usleep(5000);
         cluster_measure(n->cluster, &measure);
     }

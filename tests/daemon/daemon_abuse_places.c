@@ -18,7 +18,7 @@
 /* That many handlers of /block are at work. */
 static void wait_blocked(struct http_fixture *f, unsigned n)
 {
-    for (int i = 0; i < 1000 && atomic_load(&f->blocked) != n; i++)
+    for (int i = 0; i < 12000 && atomic_load(&f->blocked) != n; i++)
         usleep(5000);
     assert_int_equal(atomic_load(&f->blocked), n);
 }
@@ -139,11 +139,11 @@ static void talkers_give_way(void **state)
     for (size_t i = 0; i < CROWD - CROWD / 8; i++)
         t.fds[i] = http_fixture_connect(&f, true);
     assert_int_equal(pthread_create(&thread, NULL, talk, &t), 0);
-    for (int i = 0; i < 1000 && atomic_load(&t.rounds) == 0; i++)
+    for (int i = 0; i < 12000 && atomic_load(&t.rounds) == 0; i++)
         usleep(5000);
     assert_true(atomic_load(&t.rounds) > 0);
     fd = connect_and_say(&f, false, hello_once);
-    wait_answered(fd, 10000);
+    wait_answered(fd, 100000);
     atomic_store(&t.stop, true);
     pthread_join(thread, NULL);
     harness_expect(harness_read_answer(fd), 200, "hello");

@@ -220,10 +220,10 @@ static void readers_that_never_read_end(void **state)
     http_fixture_start(&f, &short_deadlines, 0);
     for (size_t i = 0; i < 10; i++)
         fds[i] = connect_and_say(&f, i % 2, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
-    for (int i = 0; i < 500 && atomic_load(&f.streams) < 10; i++)
+    for (int i = 0; i < 5000 && atomic_load(&f.streams) < 10; i++)
         usleep(2000);
     expect_hello(&f, false);
-    for (int i = 0; i < 1000 && atomic_load(&f.streams) > 0; i++)
+    for (int i = 0; i < 6000 && atomic_load(&f.streams) > 0; i++)
         usleep(10000);
     assert_int_equal(atomic_load(&f.streams), 0);
     /* What the sockets hold and no more. */
@@ -246,7 +246,7 @@ static void readers_that_leave_end_their_stream(void **state)
         read_one(fd, text, sizeof(text));
         assert_int_equal(atomic_load(&f.streams), 1);
         close(fd);
-        for (int i = 0; i < 500 && atomic_load(&f.streams) > 0; i++)
+        for (int i = 0; i < 6000 && atomic_load(&f.streams) > 0; i++)
             usleep(10000);
         assert_int_equal(atomic_load(&f.streams), 0);
     }

@@ -4,8 +4,6 @@
 
 #include "tests/daemon/nodes_world.h"
 
-#include "base/clock.h"
-
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,18 +39,6 @@ static void join(struct world *w, struct harness *h, const char *name)
     nats_wait_node(h, NODE_JOINED);
 }
 
-/* Servers that were just started, or one of which was lost, may have no leader for a while. */
-static void push(const struct harness *h)
-{
-    uint64_t until = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-    int status;
-
-    do {
-        status = harness_push(h, "demo", "1.0", "print(1)");
-    } while (status == 503 && clock_monotonic_ns() < until);
-    assert_int_equal(status, 201);
-}
-
 static void run(const struct harness *h)
 {
     expect(nodes_admin_sure(h, "POST", "/v1/executions",
@@ -72,7 +58,7 @@ static void begin(struct world *w)
     join(w, &w->b, "b");
     nodes_tenant(&w->a, "acme");
     nodes_key(&w->a, "acme", w->key, id);
-    push(&w->a);
+    nodes_push_sure(&w->a, "demo");
     nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
 }
 

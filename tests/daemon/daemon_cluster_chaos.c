@@ -107,13 +107,15 @@ static void begin(struct world *w)
     nats_make(&w->nodes[0]);
     nats_wait_node(&w->nodes[0], NODE_JOINED);
     harness_wait_ready(&w->nodes[0]);
-    assert_int_equal(harness_push(&w->nodes[0], "demo", "1.0", "print(1)"), 201);
+    nodes_push_sure(&w->nodes[0], "demo");
     for (unsigned i = 1; i < CHAOS_NODES; i++)
         start_node(w, i);
     for (unsigned i = 0; i < CHAOS_NODES; i++) {
         nats_wait_node(&w->nodes[i], NODE_JOINED);
         nodes_wait(&w->nodes[i], "/v1/skills", 200, "\"name\":\"demo\"");
-        harness_expect(harness_run(&w->nodes[i], "{\"skill\":\"demo\"}"), 200, "success");
+        harness_expect(
+            nodes_admin_sure(&w->nodes[i], "POST", "/v1/executions", "{\"skill\":\"demo\"}"),
+            200, "success");
         w->fds[i] = harness_count_fds(&w->nodes[i]);
         w->threads[i] = harness_status(&w->nodes[i], "Threads:");
     }
@@ -351,12 +353,12 @@ static bool ended(const struct answer *a)
 /* The same bytes at all nodes. What the first says is the caller's. */
 static struct answer read_everywhere(const struct world *w, const char *path)
 {
-    struct answer first = harness_get(&w->nodes[0], path);
+    struct answer first = nodes_admin_sure(&w->nodes[0], "GET", path, "");
 
     if (first.status != 200)
         fail_msg("%s is %d %s", path, first.status, first.body);
     for (unsigned i = 1; i < CHAOS_NODES; i++) {
-        struct answer other = harness_get(&w->nodes[i], path);
+        struct answer other = nodes_admin_sure(&w->nodes[i], "GET", path, "");
 
         expect_same(path, i, first.body, other.body);
         answer_finish(&other);

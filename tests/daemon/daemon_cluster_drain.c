@@ -15,9 +15,9 @@
 #define ONE_SLOT    "limits:\n  max_running: 1\n"
 #define FAKE(how)   "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
 #define SHORT       "{" FAKE("exit") "}"
-#define LONG        "{" FAKE("ticks") ",\"timeout\":60,\"async\":true}"
+#define LONG        "{" FAKE("ticks") ",\"timeout\":600,\"async\":true}"
 #define SOON                                                                                   \
-    "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"sleep\",\"FAKE_DATA\":\"4000\"},\"async\":true}"
+    "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"sleep\",\"FAKE_DATA\":\"8000\"},\"async\":true}"
 #define RAN(n)     "\nskillvm_executions_total{status=\"success\"} " n "\n"
 #define RUNNING(n) "\nskillvm_executions_running " n "\n"
 #define IS_DRAINED "this node is being drained: it takes no executions"
@@ -59,7 +59,7 @@ static void a_drained_node_takes_no_more(void **state)
     (void)state;
     begin(&w, "");
     fill(&w.b, LONG, held);
-    expect(nodes_admin(&w.a, "POST", DRAIN("b"), ""), 200,
+    expect(nodes_admin_sure(&w.a, "POST", DRAIN("b"), ""), 200,
            "\"node\":\"b\",\"draining\":true,\"running\":1,\"waiting\":0");
     nodes_wait(&w.b, "/ready", 503, IS_DRAINED);
     nodes_wait(&w.a, "/v1/admin/cluster", 200, "\"node\":\"b\",\"state\":\"draining\"");
@@ -76,7 +76,7 @@ static void a_drained_node_takes_no_more(void **state)
     nats_wait_node(&w.b, NODE_JOINED);
     nodes_wait(&w.b, "/ready", 503, IS_DRAINED);
     nodes_wait(&w.a, DRAIN("b"), 200, "\"draining\":true");
-    expect(nodes_admin(&w.a, "DELETE", DRAIN("b"), ""), 200, "\"draining\":false");
+    expect(nodes_admin_sure(&w.a, "DELETE", DRAIN("b"), ""), 200, "\"draining\":false");
     harness_wait_ready(&w.b);
     nodes_wait(&w.a, "/v1/admin/cluster", 200, "\"node\":\"b\",\"state\":\"joined\"");
     nats_wait_node(&w.b, "\"takes_executions\":true");
@@ -142,7 +142,7 @@ static void an_end_loses_nothing(void **state)
     char held[38], runs[38], waits[38];
 
     (void)state;
-    begin(&w, ONE_SLOT);
+    begin(&w, "stop_timeout: 1m\n" ONE_SLOT);
     fill(&w.a, LONG, held);
     fill(&w.b, SOON, runs);
     nodes_submit(&w.b, LONG, waits);

@@ -132,6 +132,8 @@ static void credentials_are_taken_or_not(void **state)
     w.user = "admin:secret@";
     nats_start_node(&admin, &w, "c", "");
     nats_wait_node(&admin, JOINED);
+    nats_wait_node(&admin, "\"node\":\"a\",\"alive\":true");
+    nats_wait_node(&h, "\"node\":\"c\",\"alive\":true");
     expect(nats_ask(&admin, "POST", "/nodes/a/drain"), 200, "\"draining\":true");
     expect(harness_request(&h, "POST", "/v1/admin/cluster/nodes/c/drain", "", "", 0), 503,
            "the credentials do not permit what a node does");

@@ -17,7 +17,7 @@
 #define EXECUTIONS "/v1/executions"
 #define ONE_SLOT   "limits:\n  max_running: 1\n"
 #define FAKE(how)  "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
-#define LONG       "{" FAKE("ticks") ",\"timeout\":60,\"async\":true}"
+#define LONG       "{" FAKE("ticks") ",\"timeout\":600,\"async\":true}"
 #define RAN(n)     "\nskillvm_executions_total{status=\"success\"} " n "\n"
 
 struct world {
@@ -166,6 +166,7 @@ static void keys_and_tenants_go_with_it(void **state)
     begin(&w);
     nodes_tenant(&w.a, "other");
     nodes_key(&w.a, "other", key, key_id);
+    nodes_wait_key(&w.b, key, 200);
     snprintf(headers, sizeof(headers),
              "Authorization: Bearer %s\r\nContent-Type: application/json\r\n", key);
     fill(&w.a, held);

@@ -30,7 +30,7 @@ static void begin(struct world *w)
     nats_wait_node(&w->a, NODE_JOINED);
     nats_wait_node(&w->b, NODE_JOINED);
     harness_wait_ready(&w->a);
-    assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
+    nodes_push_sure(&w->a, "demo");
     nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
 }
 
@@ -43,7 +43,7 @@ static void end(struct world *w)
 
 static void run_at(const struct harness *h, const char *json, int status, char ret[38])
 {
-    struct answer a = harness_run(h, json);
+    struct answer a = nodes_admin_sure(h, "POST", EXECUTIONS, json);
 
     assert_int_equal(a.status, status);
     nodes_take_id(&a, ret);
@@ -194,7 +194,7 @@ static void a_gap_keeps_nobody_waiting(void **state)
     (void)state;
     begin(&w);
     nodes_stop(&w.b);
-    harness_expect(harness_run(&w.a, "{" FAKE("exit") "}"), 200, "success");
+    run_at(&w.a, "{" FAKE("exit") "}", 200, kept);
     run_at(&w.a, "{" FAKE("exit") "}", 200, kept);
     run_at(&w.a, "{" FAKE("exit") "}", 200, removed);
     lose(&w, removed);

@@ -20,7 +20,7 @@
 #define CODE(how, n)                                                                           \
     "{\"code\":\"print(1)\",\"lang\":\"python\",\"env\":{\"FAKE\":\"" how                      \
     "\",\"FAKE_DATA\":\"" n "\"}"
-#define LONG         CODE("ticks", "") ",\"timeout\":60,\"async\":true}"
+#define LONG         CODE("ticks", "") ",\"timeout\":600,\"async\":true}"
 #define SHORT        CODE("exit", "0") "}"
 #define RAN(n)       "\nskillvm_executions_total{status=\"success\"} " n "\n"
 #define RUNNING(n)   "\nskillvm_executions_running " n "\n"
@@ -89,7 +89,7 @@ struct span {
 static void *run_span(void *ctx)
 {
     struct span *span = ctx;
-    struct answer a = harness_run(span->node, CODE("span", "200") "}");
+    struct answer a = harness_run(span->node, CODE("span", "600") "}");
     const char *at = strstr(a.body, "\"stdout\":\"span ");
 
     if (a.status == 200 && at)
@@ -185,13 +185,18 @@ static unsigned begin_many(const struct harness *h, unsigned most)
 static void a_rate_holds_over_nodes(void **state)
 {
     struct world w = {0};
+    uint64_t began_ns;
+    unsigned n;
 
     (void)state;
     begin(&w, SLOTS("4"));
     nodes_set_limits(&w.a, &w.b, "\"rate_per_minute\":60");
+    began_ns = clock_monotonic_ns();
     assert_int_equal(begin_many(&w.a, 50), 50);
-    /* The rest, and what comes back meanwhile. */
-    assert_true(begin_many(&w.b, 50) < 40);
+    n = begin_many(&w.b, 500);
+    /* The rest, what it had not heard of, and what came back meanwhile, one a second. */
+    if (n >= 40 + (clock_monotonic_ns() - began_ns) / NS_PER_SECOND)
+        fail_msg("%u more", n);
     end(&w);
 }
 

@@ -271,6 +271,8 @@ static void what_a_later_version_adds_is_left_alone(void **state)
     }
     nodes_submit(&a, RUN("exit") "}", ended);
     nodes_wait(&a, nodes_path_of(ended), 200, "\"status\":\"success\"");
+    /* The servers have its end, in whose place nothing older is to come. */
+    nodes_wait(&b, nodes_path_of(ended), 200, "\"status\":\"success\"");
     nodes_submit(&a, RUN("ticks") ",\"timeout\":600}", runs);
     nodes_submit(&b, RUN("ticks") ",\"timeout\":600}", others);
     nodes_submit(&a, RUN("exit") "}", waits);

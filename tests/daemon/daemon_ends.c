@@ -12,7 +12,7 @@
 
 #define expect harness_expect
 
-#define FAKE(mode) "{\"skill\":\"demo\",\"timeout\":1,\"env\":{\"FAKE\":\"" mode "\"}}"
+#define FAKE(mode) "{\"skill\":\"demo\",\"timeout\":60,\"env\":{\"FAKE\":\"" mode "\"}}"
 
 /* What the daemon may keep of executions that took much. */
 #define KEPT_KIB 5120

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "tests/unit/fake_built.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +20,9 @@
 
 #define expect harness_expect
 
-#define FAKE(mode) "{\"skill\":\"demo\",\"timeout\":1,\"env\":{\"FAKE\":\"" mode "\"}}"
+#define FOR(s, mode)  "{\"skill\":\"demo\",\"timeout\":" s ",\"env\":{\"FAKE\":\"" mode "\"}}"
+#define FAKE(mode)    FOR("60", mode)
+#define ENDLESS(mode) FOR("1", mode)
 
 /* A daemon of its own for each test. */
 static void begin(struct harness *h, const char *kernel, const char *image,
@@ -59,8 +60,8 @@ static void guests_that_break_fail(void **state)
         {FAKE("guest-exited"),
          "the guest stopped before it had finished (while the skill ran)"},
         {FAKE("close"), "closed the connection too early"},
-        {FAKE("hang"), "\"status\":\"timeout\""},
-        {FAKE("deaf"), "timed out after 1 s, and the guest did not end the skill"},
+        {ENDLESS("hang"), "\"status\":\"timeout\""},
+        {ENDLESS("deaf"), "timed out after 1 s, and the guest did not end the skill"},
     };
     struct harness h;
     unsigned fds, objects;
@@ -74,7 +75,7 @@ static void guests_that_break_fail(void **state)
         expect(harness_run(&h, cases[i][0]), 200, cases[i][1]);
     harness_assert_clean(&h);
     assert_int_equal(harness_count_files(&h, "objects"), objects);
-    for (int i = 0; i < 200 && harness_count_fds(&h) > fds + 1; i++)
+    for (int i = 0; i < 3000 && harness_count_fds(&h) > fds + 1; i++)
         usleep(20000);
     assert_true(harness_count_fds(&h) <= fds + 1);
     end(&h);
@@ -138,7 +139,7 @@ static void executions_wait_for_the_snapshot(void **state)
     begin(&h, "boot=wait", "restore", NULL);
     expect(harness_get(&h, "/health"), 200, "ok");
     a = harness_get(&h, "/ready");
-    for (int i = 0; i < 100 && strstr(a.body, "reading kernel and image"); i++) {
+    for (int i = 0; i < 1500 && strstr(a.body, "reading kernel and image"); i++) {
         answer_finish(&a);
         usleep(10000);
         a = harness_get(&h, "/ready");
@@ -162,105 +163,6 @@ static void stopping_while_it_boots(void **state)
     assert_true(clock_monotonic_ns() - start_ns < 15000000000u);
     assert_int_equal(harness_count_files(&h, "snapshots"), 0);
     harness_finish(&h);
-}
-
-/* Flips a byte of a file of the one snapshot. */
-static void damage(const struct harness *h, const char *name, off_t at)
-{
-    char command[512];
-
-    snprintf(command, sizeof(command),
-             "f=$(echo %s/snapshots/*/%s) && printf X | dd of=$f bs=1 seek=%ld conv=notrunc "
-             "status=none",
-             h->data, name, (long)at);
-    assert_int_equal(system(command), 0);
-}
-
-static void snapshots_are_reused_and_replaced(void **state)
-{
-    struct harness h;
-
-    (void)state;
-    begin(&h, "boot", "restore", NULL);
-    harness_wait_ready(&h);
-    assert_int_equal(harness_stop(&h, SIGTERM), 0);
-    for (int i = 0; i < 4; i++) {
-        static const struct {
-            const char *name;
-            off_t at;
-        } files[] = {
-            {"state", 2}, {"memory", 1 << 20}, {"manifest.json", 40}, {"working-set", 1}};
-
-        damage(&h, files[i].name, files[i].at);
-        harness_start(&h, NULL);
-        harness_wait_ready(&h);
-        expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
-        assert_int_equal(harness_count_files(&h, "snapshots"), 1);
-        assert_int_equal(harness_stop(&h, SIGTERM), 0);
-    }
-    /* Another image: another snapshot, and the old one goes. */
-    fake_built(h.dir, "python.erofs", "restore of another");
-    harness_start(&h, NULL);
-    harness_wait_ready(&h);
-    assert_int_equal(harness_count_files(&h, "snapshots"), 1);
-    end(&h);
-}
-
-static void a_snapshot_damaged_at_once_is_replaced(void **state)
-{
-    struct harness h;
-
-    (void)state;
-    begin(&h, "boot", "restore", NULL);
-    harness_wait_ready(&h);
-    damage(&h, "memory", 1 << 20);
-    harness_wait_metrics(&h, "skillvm_snapshots_made_total{result=\"ok\"} 2\n", true);
-    end(&h);
-}
-
-/* Starts, waits until what it reads was read, and expects it to say why it cannot be ready. */
-static void expect_not_ready(struct harness *h, const char *why)
-{
-    struct answer a;
-
-    harness_start(h, NULL);
-    harness_wait_listening(h);
-    a = harness_get(h, "/ready");
-    for (int i = 0; i < 1000 && !strstr(a.body, why); i++) {
-        answer_finish(&a);
-        usleep(10000);
-        a = harness_get(h, "/ready");
-    }
-    expect(a, 503, why);
-    expect(harness_run(h, "{\"skill\":\"demo\"}"), 200, why);
-    assert_int_equal(harness_count_children(h), 0);
-    assert_int_equal(harness_stop(h, SIGTERM), 0);
-}
-
-/* A kernel or an image with a byte that was not built, a byte less, and another one's. */
-static void what_was_not_built_starts_no_guest(void **state)
-{
-    struct harness h;
-
-    (void)state;
-    begin(&h, "boot", "restore", NULL);
-    harness_wait_ready(&h);
-    assert_int_equal(harness_stop(&h, SIGTERM), 0);
-    harness_write(&h, "vmlinux", "bopt");
-    expect_not_ready(&h, "the guest kernel");
-    harness_write(&h, "vmlinux", "boot");
-    harness_write(&h, "python.erofs", "restorf");
-    expect_not_ready(&h, "is not what was built");
-    harness_write(&h, "python.erofs", "restor");
-    expect_not_ready(&h, "is not what was built");
-    fake_built(h.dir, "data.erofs", "restore another");
-    harness_write(&h, "python.erofs", "restore another");
-    expect_not_ready(&h, "is not what was built");
-    fake_built(h.dir, "python.erofs", "restore");
-    harness_start(&h, NULL);
-    harness_wait_ready(&h);
-    expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
-    end(&h);
 }
 
 struct client {
@@ -289,7 +191,7 @@ static void wait_children(const struct harness *h, unsigned n)
 {
     unsigned seen = harness_count_children(h);
 
-    for (int i = 0; i < 500 && seen != n; i++) {
+    for (int i = 0; i < 4500 && seen != n; i++) {
         usleep(10000);
         seen = harness_count_children(h);
     }
@@ -390,7 +292,7 @@ static void a_killed_daemon_leaves_no_machine(void **state)
     assert_int_equal(harness_stop(&h, SIGKILL), -1);
     pthread_join(running.thread, NULL);
     answer_finish(&running.answer);
-    for (int i = 0; i < 500 && kill(machine, 0) == 0; i++)
+    for (int i = 0; i < 4500 && kill(machine, 0) == 0; i++)
         usleep(10000);
     assert_int_equal(kill(machine, 0), -1);
     /* The socket's name is stale now, and the next daemon takes it. */
@@ -439,7 +341,7 @@ static void wait_collecting(const struct harness *h)
 {
     char path[64], name[32] = "";
 
-    for (int i = 0; i < 1000 && strcmp(name, "collecting\n") != 0; i++) {
+    for (int i = 0; i < 6000 && strcmp(name, "collecting\n") != 0; i++) {
         FILE *f;
 
         usleep(10000);
@@ -463,7 +365,7 @@ static void cancel_comes_too_late(void **state)
     (void)state;
     begin(&h, "boot", "restore", NULL);
     harness_wait_ready(&h);
-    start_client(&running, &h, FAKE("hang-collect"));
+    start_client(&running, &h, ENDLESS("hang-collect"));
     wait_children(&h, 1);
     find_execution(&h, path, sizeof(path));
     wait_collecting(&h);
@@ -566,7 +468,7 @@ static void idle_clients_are_harmless(void **state)
     for (size_t i = 0; i < 100; i++)
         close(fds[i]);
     harness_assert_clean(&h);
-    for (int i = 0; i < 200 && harness_count_fds(&h) > before; i++)
+    for (int i = 0; i < 3000 && harness_count_fds(&h) > before; i++)
         usleep(20000);
     assert_true(harness_count_fds(&h) <= before + 1);
     end(&h);
@@ -581,9 +483,6 @@ int main(void)
         cmocka_unit_test(without_a_snapshot_nothing_runs),
         cmocka_unit_test(executions_wait_for_the_snapshot),
         cmocka_unit_test(stopping_while_it_boots),
-        cmocka_unit_test(snapshots_are_reused_and_replaced),
-        cmocka_unit_test(a_snapshot_damaged_at_once_is_replaced),
-        cmocka_unit_test(what_was_not_built_starts_no_guest),
         cmocka_unit_test(overload_is_429),
         cmocka_unit_test(stopping_cancels_what_runs),
         cmocka_unit_test(a_killed_daemon_leaves_no_machine),

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #define ANSWER_MAX (64u << 20)
+#define TRIES      4500 /* of 20 ms each: for what takes a moment on an idle machine */
 
 void harness_write(const struct harness *h, const char *name, const char *text)
 {
@@ -78,13 +79,15 @@ int harness_connect_by(const struct harness *h, bool tcp)
 
 void harness_wait_listening(const struct harness *h)
 {
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < TRIES; i++) {
         int fd = harness_connect(h);
 
         if (fd >= 0) {
             close(fd);
             return;
         }
+        if (waitpid(h->pid, NULL, WNOHANG) == h->pid)
+            fail_msg("skillvmd has ended");
         usleep(20000);
     }
     fail_msg("skillvmd does not answer");
@@ -118,7 +121,7 @@ void harness_start(struct harness *h, const char *const *extra)
 
 void harness_wait_ready(struct harness *h)
 {
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < TRIES; i++) {
         struct answer a = harness_get(h, "/ready");
         int status = a.status;
 
@@ -318,7 +321,7 @@ void harness_wait_executions(const struct harness *h, const char *status, unsign
     char path[64];
 
     snprintf(path, sizeof(path), "/v1/executions?status=%s", status);
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < TRIES; i++) {
         struct answer a = harness_get(h, path);
         unsigned found = 0;
 
@@ -343,7 +346,7 @@ bool harness_metrics_have(const struct harness *h, const char *text)
 
 void harness_wait_metrics(const struct harness *h, const char *text, bool there)
 {
-    for (int tries = 0; tries < 500 && harness_metrics_have(h, text) != there; tries++)
+    for (int tries = 0; tries < TRIES && harness_metrics_have(h, text) != there; tries++)
         usleep(20000);
     if (harness_metrics_have(h, text) != there)
         fail_msg("%s %s", there ? "no" : "still", text);
@@ -575,7 +578,7 @@ unsigned harness_count_files(const struct harness *h, const char *name)
 
 void harness_assert_clean(const struct harness *h)
 {
-    for (int i = 0; i < 1500; i++) {
+    for (int i = 0; i < TRIES; i++) {
         if (harness_count_children(h) == 0 && harness_count_files(h, "tmp") == 0)
             return;
         usleep(20000);

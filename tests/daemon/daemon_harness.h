@@ -105,7 +105,7 @@ long harness_status(const struct harness *h, const char *name);
 long harness_memory_kib(const struct harness *h);
 /* How many entries a subfolder of the data folder has. */
 unsigned harness_count_files(const struct harness *h, const char *name);
-/* Waits up to five seconds until the daemon has no child and nothing in tmp. */
+/* Waits until the daemon has no child and nothing in tmp. */
 void harness_assert_clean(const struct harness *h);
 
 #endif

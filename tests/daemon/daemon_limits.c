@@ -403,7 +403,7 @@ static void counters_equal_rows(void **state)
         a = cancel(&w, t, id);
         answer_finish(&a);
     }
-    for (int i = 0; i < 500 && sum < 36; i++) {
+    for (int i = 0; i < 4500 && sum < 36; i++) {
         char series[80];
 
         sum = 0;

@@ -476,7 +476,7 @@ static void fresh_ones_follow_the_demand(void **state)
     wait_metric(&w, PARKED("fresh"), 1);
     for (int i = 0; i < 12; i++)
         expect(run_as(&w, &w.a, fresh), 200, "\"machine\":\"fresh\"");
-    for (int i = 0; i < 500 && metric(&w, PARKED("fresh")) < 2; i++)
+    for (int i = 0; i < 6000 && metric(&w, PARKED("fresh")) < 2; i++)
         usleep(10000);
     assert_true(metric(&w, PARKED("fresh")) >= 2);
     assert_true(metric(&w, PARKED("fresh")) <= 8);
@@ -515,7 +515,7 @@ static void cpu_time_is_of_the_execution(void **state)
 
 static void wait_dead(pid_t pid)
 {
-    for (int i = 0; i < 500 && kill(pid, 0) == 0; i++)
+    for (int i = 0; i < 6000 && kill(pid, 0) == 0; i++)
         usleep(10000);
     assert_int_equal(kill(pid, 0), -1);
 }

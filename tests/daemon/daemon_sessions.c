@@ -502,7 +502,7 @@ static void unused_ones_go(void **state)
     (void)state;
     start(&h, "retention:\n  sessions_age: 1s\n  interval: 100ms\n");
     expect(run(&h, "s", "session", "a=one"), 200, "\"committed\":true");
-    for (int i = 0; i < 500 && !gone; i++) {
+    for (int i = 0; i < 4500 && !gone; i++) {
         a = harness_get(&h, "/v1/sessions");
         gone = strcmp(a.body, "[]\n") == 0;
         answer_finish(&a);

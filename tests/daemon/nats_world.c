@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #define PAUSE_US 20000u
+#define LOOK_MS  1000  /* for an answer that is asked for again */
+#define ASK_MS   30000 /* for one that is asked for once */
 
 static uint64_t deadline(void)
 {
@@ -50,8 +52,12 @@ const char *nats_urls(const struct nats_world *w, char *out, size_t size)
     return out;
 }
 
-/* A connection to one server, and JetStream over it. NULL where it does not answer now. */
-static natsConnection *try_connect(const struct nats_world *w, size_t i, jsCtx **ret_js)
+/*
+ * A connection to one server, and JetStream over it, which waits so long for an answer. NULL
+ * where it does not answer now.
+ */
+static natsConnection *try_connect(const struct nats_world *w, size_t i, int wait_ms,
+                                   jsCtx **ret_js)
 {
     natsConnection *connection = NULL;
     natsOptions *options = NULL;
@@ -66,7 +72,7 @@ static natsConnection *try_connect(const struct nats_world *w, size_t i, jsCtx *
     natsOptions_SetIgnoreDiscoveredServers(options, true);
     if (natsConnection_Connect(&connection, options) == NATS_OK) {
         jsOptions_Init(&js);
-        js.Wait = 1000;
+        js.Wait = wait_ms;
         assert_int_equal(natsConnection_JetStream(ret_js, connection, &js), NATS_OK);
     }
     natsOptions_Destroy(options);
@@ -94,7 +100,7 @@ static bool answers(const struct nats_world *w, size_t i)
     jsCtx *js = NULL;
     jsAccountInfo *info = NULL;
     jsErrCode code = 0;
-    natsConnection *connection = try_connect(w, i, &js);
+    natsConnection *connection = try_connect(w, i, LOOK_MS, &js);
     bool good = connection && ((w->jetstream && !*w->jetstream) ||
                                js_GetAccountInfo(&info, js, NULL, &code) == NATS_OK);
 
@@ -249,12 +255,13 @@ void nats_restart(struct nats_world *w, size_t server)
 }
 
 /* A connection to whichever server answers first. */
-static natsConnection *connect_some(const struct nats_world *w, jsCtx **ret_js)
+static natsConnection *connect_some(const struct nats_world *w, int wait_ms, jsCtx **ret_js)
 {
     uint64_t until = deadline();
 
     for (size_t i = 0; clock_monotonic_ns() < until; i = (i + 1) % w->n) {
-        natsConnection *connection = w->servers[i].pid > 0 ? try_connect(w, i, ret_js) : NULL;
+        natsConnection *connection =
+            w->servers[i].pid > 0 ? try_connect(w, i, wait_ms, ret_js) : NULL;
 
         if (connection)
             return connection;
@@ -273,7 +280,7 @@ size_t nats_leader(const struct nats_world *w, const char *stream)
         jsCtx *js = NULL;
         jsStreamInfo *info = NULL;
         jsErrCode code;
-        natsConnection *connection = connect_some(w, &js);
+        natsConnection *connection = connect_some(w, LOOK_MS, &js);
 
         if (js_GetStreamInfo(&info, js, stream, NULL, &code) == NATS_OK && info->Cluster &&
             info->Cluster->Leader && info->Cluster->Leader[0] == 's')
@@ -312,7 +319,7 @@ void nats_wait_replicas(const struct nats_world *w, const char *stream)
 
     while (!good) {
         jsCtx *js = NULL;
-        natsConnection *connection = connect_some(w, &js);
+        natsConnection *connection = connect_some(w, LOOK_MS, &js);
 
         good = replicas_are_current(js, stream);
         jsCtx_Destroy(js);
@@ -328,7 +335,7 @@ void nats_publish(const struct nats_world *w, const char *subject, const void *d
     jsCtx *js = NULL;
     jsErrCode code = 0;
     uint64_t until = deadline();
-    natsConnection *connection = connect_some(w, &js);
+    natsConnection *connection = connect_some(w, ASK_MS, &js);
     natsStatus s;
 
     while ((s = js_Publish(NULL, js, subject, data, (int)len, NULL, &code)) != NATS_OK) {
@@ -343,7 +350,7 @@ void nats_publish(const struct nats_world *w, const char *subject, const void *d
 void nats_tell(const struct nats_world *w, const char *subject, const void *data, size_t len)
 {
     jsCtx *js = NULL;
-    natsConnection *connection = connect_some(w, &js);
+    natsConnection *connection = connect_some(w, ASK_MS, &js);
 
     assert_int_equal(natsConnection_Publish(connection, subject, data, (int)len), NATS_OK);
     assert_int_equal(natsConnection_Flush(connection), NATS_OK);
@@ -355,7 +362,7 @@ void nats_delete_bucket(const struct nats_world *w, const char *stream)
 {
     jsCtx *js = NULL;
     jsErrCode code;
-    natsConnection *connection = connect_some(w, &js);
+    natsConnection *connection = connect_some(w, ASK_MS, &js);
 
     assert_int_equal(js_DeleteStream(js, stream, NULL, &code), NATS_OK);
     jsCtx_Destroy(js);
@@ -368,7 +375,7 @@ char *nats_last(const struct nats_world *w, const char *stream, const char *subj
     jsCtx *js = NULL;
     jsErrCode code = 0;
     natsMsg *message = NULL;
-    natsConnection *connection = connect_some(w, &js);
+    natsConnection *connection = connect_some(w, ASK_MS, &js);
     char *text = NULL;
 
     if (js_GetLastMsg(&message, js, stream, subject, NULL, &code) == NATS_OK) {
@@ -387,7 +394,7 @@ void nats_purge(const struct nats_world *w, const char *stream, const char *subj
     jsCtx *js = NULL;
     jsErrCode code = 0;
     jsOptions options;
-    natsConnection *connection = connect_some(w, &js);
+    natsConnection *connection = connect_some(w, ASK_MS, &js);
 
     jsOptions_Init(&options);
     options.Stream.Purge.Subject = subject;
@@ -401,7 +408,7 @@ void nats_limit(const struct nats_world *w, const char *stream, int64_t max_byte
     jsCtx *js = NULL;
     jsErrCode code = 0;
     jsStreamInfo *info = NULL;
-    natsConnection *connection = connect_some(w, &js);
+    natsConnection *connection = connect_some(w, ASK_MS, &js);
 
     assert_int_equal(js_GetStreamInfo(&info, js, stream, NULL, &code), NATS_OK);
     info->Config->MaxBytes = max_bytes;
@@ -416,7 +423,7 @@ uint64_t nats_count(const struct nats_world *w, const char *stream)
     jsCtx *js = NULL;
     jsErrCode code = 0;
     jsStreamInfo *info = NULL;
-    natsConnection *connection = connect_some(w, &js);
+    natsConnection *connection = connect_some(w, ASK_MS, &js);
     uint64_t n;
 
     assert_int_equal(js_GetStreamInfo(&info, js, stream, NULL, &code), NATS_OK);

@@ -28,6 +28,7 @@ void nodes_begin_named(struct nats_world *w, struct harness *a, const char *a_na
     nats_start_node(b, w, "b", b_lines);
     nats_wait_node(a, NODE_JOINED);
     nats_wait_node(b, NODE_JOINED);
+    nats_wait_node(a, "\"node\":\"b\",\"alive\":true");
     harness_wait_ready(a);
     harness_wait_ready(b);
 }
@@ -68,6 +69,17 @@ struct answer nodes_admin_sure(const struct harness *h, const char *method, cons
         answer_finish(&a);
         usleep(PAUSE_US);
     }
+}
+
+void nodes_push_sure(const struct harness *h, const char *name)
+{
+    uint64_t until = deadline();
+    int status;
+
+    while ((status = harness_push(h, name, "1.0", "print(1)")) == 503 &&
+           clock_monotonic_ns() < until)
+        usleep(PAUSE_US);
+    assert_int_equal(status, 201);
 }
 
 void nodes_tenant(const struct harness *h, const char *name)

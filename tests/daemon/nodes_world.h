@@ -26,6 +26,9 @@ struct answer nodes_admin(const struct harness *h, const char *method, const cha
                           const char *json);
 struct answer nodes_admin_sure(const struct harness *h, const char *method, const char *path,
                                const char *json);
+/* Registers a skill of version 1.0, once servers that were just started, or one of which was
+   lost, have leaders of all that it takes. */
+void nodes_push_sure(const struct harness *h, const char *name);
 /* Makes a tenant of this name, or a key of a tenant of it. */
 void nodes_tenant(const struct harness *h, const char *name);
 void nodes_key(const struct harness *h, const char *tenant, char ret_key[80], char ret_id[64]);

@@ -128,7 +128,7 @@ void wait_status(const struct world *w, const struct tenant *t, const char *id,
     char part[64];
 
     snprintf(part, sizeof(part), "\"status\":\"%s\"", status);
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 4500; i++) {
         struct answer a = show(w, t, id);
         bool there = answer_has(&a, part);
 
@@ -169,7 +169,7 @@ void wait_metric(const struct world *w, const char *series, double value)
 {
     double is = -1;
 
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 9000; i++) {
         is = metric(w, series);
         if (is == value)
             return;

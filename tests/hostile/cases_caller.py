@@ -83,7 +83,7 @@ def body_over_the_limit(world):
         b"Transfer-Encoding: chunked\r\n\r\n"
     )
     chunk = b"100000\r\n" + bytes(1 << 20) + b"\r\n"
-    answer = raw(world, head + chunk * 300 + b"0\r\n\r\n", wait=60)
+    answer = raw(world, head + chunk * 300 + b"0\r\n\r\n", wait=600)
     check_in(b" 413 ", answer[:40], "the answer")
     alive(world)
 

@@ -23,7 +23,7 @@ from harness import bash_skill, case, check, check_equal, python_skill, wait_unt
 from tenants import Tenant
 
 RUNS = int(os.environ.get("FLOOD_RUNS") or 8)
-TRIES = 3
+TRIES = 5
 # Of how many times as long it takes: what the promise is where a bare process is not slowed down.
 ABOVE_BARE = 2
 SLOTS, AT_ONCE = 4, 2

@@ -13,6 +13,7 @@ from tenants import Tenant
 MANY = 2
 ITS_SHARE, A_MACHINES_SHARE = 1 / 2, 1 / (MANY + 1)
 WHOLE = 6400  # JAIL_WEIGHT of vmm/jail/jail.h
+FOREVER = 3000
 SPINS = bash_skill("while :; do :; done", name="spins")
 
 
@@ -24,7 +25,7 @@ class Runs:
         self.skill, self.places = self.tenant.push(SPINS), []
 
     def start(self):
-        self.places.append(self.tenant.start(self.skill, 300))
+        self.places.append(self.tenant.start(self.skill, FOREVER))
 
     def cancel(self):
         answer = self.tenant.ask("DELETE", self.places.pop())

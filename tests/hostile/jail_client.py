@@ -68,12 +68,14 @@ def main():
         opened.process.send_signal(signal.SIGKILL)
         opened.close()
         print("layers", Jail(jail, program, layers).layers, flush=True)
-    # Which has ended, where a second one began, but may be a moment from being waited for.
-    ended, until = 0, time.monotonic() + 1
+    # Which has ended, where a second one began, but may be a moment from being waited for: a long
+    # one on a busy machine.
+    ended, until = 0, time.monotonic() + 60
     while not ended:
         ended, status = os.waitpid(pid, os.WNOHANG if restarts else 0)
         if time.monotonic() > until:
             break
+        time.sleep(0 if ended else 0.01)
     print("ended", status, flush=True)
     if not restarts:
         sys.stdin.readline()

@@ -20,7 +20,7 @@ export const skillvm = join(build, "bin", "skillvm");
 
 // A test that ends, one way or the other.
 export const test = (name, ...rest) =>
-    nodeTest(name, { timeout: 60000, ...(rest.length > 1 ? rest[0] : {}) }, rest.at(-1));
+    nodeTest(name, { timeout: 300000, ...(rest.length > 1 ? rest[0] : {}) }, rest.at(-1));
 
 export class Daemon {
     program = skillvm;
@@ -66,7 +66,7 @@ export class Daemon {
         for (let i = 0; ; i++) {
             const up = await this.skillvm("health").then(() => true, () => false);
             if (up) break;
-            if (i === 200) throw new Error(`no daemon: ${this.log}`);
+            if (i === 1800) throw new Error(`no daemon: ${this.log}`);
             await sleep(50);
         }
         for (const name of ["greet", "sleepy", "broken", "maker"])
@@ -139,9 +139,9 @@ export class Raw {
     }
 }
 
-// What condition gives once it is true; an error after ten seconds.
+// What condition gives once it is true; an error after a minute and a half.
 export async function until(condition) {
-    for (let i = 0; i < 200; i++) {
+    for (let i = 0; i < 1800; i++) {
         const value = await condition();
         if (value) return value;
         await sleep(50);

@@ -132,7 +132,7 @@ static void a_guest_that_does_not_read_stops_its_peer(void **state)
 
         bytes += n;
         if (n == 0)
-            assert_int_equal(poll(&p, 1, 5000), 1);
+            assert_int_equal(poll(&p, 1, 60000), 1);
     }
     assert_int_equal(bytes, PROTO_NET_WINDOW);
     assert_int_equal(take_all_data(), 0);

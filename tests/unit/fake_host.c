@@ -140,7 +140,7 @@ struct host_status fake_host_status_now(void)
 
 void fake_host_wait_for_restart(uint32_t restarts)
 {
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < 2400; i++) {
         struct host_status status = fake_host_status_now();
 
         if (status.restarts >= restarts && status.state == HOST_READY)

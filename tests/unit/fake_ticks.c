@@ -25,7 +25,8 @@ void fake_tick(const struct fake *f)
 {
     if (strcmp(f->behaviour, "chatty") == 0)
         chat(f);
-    for (int i = 0; i < 600; i++) {
+    /* For longer than any test takes. */
+    for (int i = 0; i < 36000; i++) {
         struct pollfd p = {.fd = f->vsock_fd, .events = POLLIN};
         char text[32];
 

@@ -296,7 +296,7 @@ static void test_qemu_dies_with_its_supervisor(void **state)
     qemu_pid = fake_host_status_now().qemu_pid;
     kill(pid, SIGKILL);
     fake_host_end(pid);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 3000; i++) {
         char path[64], state_line[256] = "";
         FILE *f;
 

@@ -128,7 +128,7 @@ case_executions_by_verbs() {
     local id
     skill chatty main.sh 'version: "1.0"' <<'S'
 echo first; echo note >&2; echo data >"$SANDBOX_FILES_DIR/a.txt"
-[ -z "${STAY:-}" ] || sleep 300
+[ -z "${STAY:-}" ] || sleep 900
 S
     skillvm skill push chatty >/dev/null
     expect 0 skillvm run chatty --json
@@ -149,14 +149,13 @@ S
 
     # One that goes on: followed while it runs, and ended by another command.
     http_expect 202 /v1/executions -H 'Content-Type: application/json' \
-        -d '{"skill": "chatty", "env": {"STAY": "1"}, "async": true}'
+        -d '{"skill": "chatty", "env": {"STAY": "1"}, "async": true, "timeout": 900}'
     id=$(jq -r .execution_id <<<"$BODY")
     skillvm exec logs -f "$id" >followed 2>&1 &
-    for _ in {1..600}; do
-        grep -q first followed && break
+    until grep -q first followed; do
+        kill -0 $! 2>/dev/null || fail "nothing is followed while it runs: $(<followed)"
         sleep 0.1
     done
-    grep -q first followed || fail "nothing is followed while it runs"
     expect 0 skillvm exec cancel "$id"
     wait $! || fail "following ended with $?"
     expect 0 skillvm exec show "$id" -o json

@@ -61,7 +61,7 @@ case_up_again_reads_nothing_again() {
     trap 'with_own skillvm down >/dev/null 2>&1' EXIT
     expect 0 with_own skillvm up --host soft
     # It was digested once at least, to make the snapshot, and again if its files were too new to be known.
-    for _ in $(seq 600); do
+    for _ in $(seq 3000); do
         ! grep -q 'digests=settled' own/softhost/log || break
         sleep 0.2
     done
@@ -124,7 +124,7 @@ case_a_hung_host_is_restarted() {
         sleep 1
     done
     [[ ! -d /proc/$pid ]] || fail "the hung host was not ended within 240 s"
-    for _ in $(seq 60); do
+    for _ in $(seq 360); do
         capture curl -s --max-time 5 --unix-socket "$SKILLVM_SOCKET" http://localhost/ready
         ((RC == 0)) && [[ $OUT == *ready* || $OUT == *ok* ]] && break
         sleep 1
@@ -144,12 +144,12 @@ case_a_killed_host_is_restarted() {
     pid=$(host_processes)
     [[ $pid =~ ^[0-9]+$ ]] || fail "one QEMU was expected, found: $pid"
     kill -KILL "$pid"
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         [[ -d /proc/$pid ]] || break
         sleep 0.1
     done
     skill again main.sh <<<'echo again'
-    for _ in $(seq 40); do
+    for _ in $(seq 180); do
         capture skillvm run again
         ((RC == 0)) && break
         sleep 2

@@ -228,7 +228,7 @@ def what_a_skill_sent_last_arrives(world):
         peer.start()
         skill = python_skill(LEAVER, front=f'network: "slow.test:{port}"\n')
         result = daemon.client.run_ok(skill, env={"SLOW": str(port)})
-        peer.join(60)
+        peer.join(300)
         check_equal(sum(received), 1 << 20, "bytes that arrived")
         check_equal(by_host(result)["slow.test", port]["bytes_sent"], 1 << 20, "bytes of its row")
     daemon.stop()

@@ -188,7 +188,7 @@ except OSError as problem:
     print(errno.errorcode[problem.errno], flush=True)
     raise SystemExit(3)
 """
-    result = world.client.run(python_skill(source), timeout=60)
+    result = world.client.run(python_skill(source), timeout=300)
     check(result["status"] in ("failed", "timeout"), f"status {result['status']}")
     # Its disk is memory: it meets the end of the disk or of its memory, whichever is nearer.
     ended = (result["stdout"], result["exit_code"])

@@ -6,7 +6,7 @@
 #include "tests/unit/fake_guest.h"
 
 /*
- * A tick on stdout every 100 ms for a minute, or until CANCEL comes: "deaf" goes on after that.
+ * A tick on stdout every 100 ms for an hour, or until CANCEL comes: "deaf" goes on after that.
  * "chatty" says much first, on both streams in turn, with characters that come in two parts.
  */
 void fake_tick(const struct fake *f);

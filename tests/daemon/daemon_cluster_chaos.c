@@ -235,13 +235,12 @@ static char *query(const struct harness *h, const char *sql)
 /* What is known of one that does not end. */
 static void fail_open(const struct world *w, unsigned node, const char *open)
 {
-    char subject[80], found[256], *record;
+    char *record;
     struct answer a = harness_get(&w->nodes[node], "/v1/admin/cluster");
 
     print_message("  n%u says %.160s\n", node, a.body);
     answer_finish(&a);
-    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%.37s", open);
-    record = nats_last(&w->nats, RECORDS, subject, found);
+    record = nodes_record_of(&w->nats, open);
     print_message("  the servers have %s\n", record ? record : "none");
     free(record);
     for (unsigned i = 0; i < CHAOS_NODES; i++) {

@@ -60,22 +60,13 @@ static void run(const struct world *w, const char *json, int status, const char 
     nodes_wait(&w->b, path, 200, state);
 }
 
-/* The record at the servers, or NULL: the caller's. */
-static char *record_of(const struct world *w, const char *id)
-{
-    char subject[128], found[256];
-
-    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
-    return nats_last(&w->nats, RECORDS, subject, found);
-}
-
 static void lose(const struct world *w, const char *id)
 {
     char subject[128];
 
     snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
     nats_purge(&w->nats, RECORDS, subject);
-    assert_null(record_of(w, id));
+    assert_null(nodes_record_of(&w->nats, id));
 }
 
 static void wait_record(const struct world *w, const char *id)
@@ -83,7 +74,7 @@ static void wait_record(const struct world *w, const char *id)
     uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
     char *record;
 
-    while (!(record = record_of(w, id))) {
+    while (!(record = nodes_record_of(&w->nats, id))) {
         if (clock_monotonic_ns() > until_ns)
             fail_msg("%s is not told anew", id);
         usleep(50000);

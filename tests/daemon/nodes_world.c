@@ -197,6 +197,14 @@ const char *nodes_path_of(const char *id)
     return path[n];
 }
 
+char *nodes_record_of(const struct nats_world *w, const char *id)
+{
+    char subject[128], found[256];
+
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%.37s", id);
+    return nats_last(w, "KV_skillvm_executions", subject, found);
+}
+
 void nodes_submit(const struct harness *h, const char *json, char ret[38])
 {
     struct answer a = harness_run(h, json);

@@ -42,6 +42,8 @@ void nodes_set_limits(const struct harness *h, const struct harness *other, cons
 void nodes_wait(const struct harness *h, const char *path, int status, const char *part);
 /* The path of an execution: one of two that are good at once. */
 const char *nodes_path_of(const char *id);
+/* What the servers have of an execution, the caller's; NULL: nothing. */
+char *nodes_record_of(const struct nats_world *w, const char *id);
 /* Sends an asynchronous one, which is accepted. */
 void nodes_submit(const struct harness *h, const char *json, char ret[38]);
 /* Ends one at a node, and waits until it says so. */

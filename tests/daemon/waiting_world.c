@@ -51,10 +51,8 @@ void waiting_finish(struct waiting_world *w)
 /* What the servers have of one. The caller's. */
 static char *record_of(const struct waiting_world *w, const char *id)
 {
-    char subject[128], found[256], *record;
+    char *record = nodes_record_of(&w->nats, id);
 
-    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
-    record = nats_last(&w->nats, "KV_skillvm_executions", subject, found);
     assert_non_null(record);
     return record;
 }

@@ -16,9 +16,8 @@
 #include <string.h>
 
 #define SUBJECT_SIZE 48u
-#define GROUPS_MAX   8u   /* of other images that are tried */
-#define DRAIN_MS     20u  /* between two looks at whether all that came was answered */
-#define JOIN_MS      100u /* between two looks at whether this node is joined */
+#define GROUPS_MAX   8u  /* of other images that are tried */
+#define DRAIN_MS     20u /* between two looks at whether all that came was answered */
 
 /* FNV-1a. Where two sets of images are taken for one a call may find a node without its image,
    which does not take it. */
@@ -212,7 +211,7 @@ static void *serve_calls(void *cluster)
         enum cluster_fault fault = CLUSTER_OK;
 
         if (!cluster_is_joined(c)) {
-            cluster_pause_ms(c, JOIN_MS);
+            cluster_pause_ms(c, CLUSTER_JOIN_MS);
             continue;
         }
         if (!c->service.has_room(c->service.ctx)) {

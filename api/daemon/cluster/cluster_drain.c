@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define SUBJECT_SIZE (FLEET_NODE_SIZE + 16u)
-#define JOIN_MS      100u /* between two looks at whether this node is joined */
 
 static void name_subject(const char *node, char ret[SUBJECT_SIZE])
 {
@@ -126,9 +125,10 @@ static void grant(void *ctx, const char *data, size_t len, struct buf *answer)
 }
 
 /* Takes what is wished of this node over a connection, while it is joined under its name. */
-static enum cluster_fault serve_while_joined(struct cluster *c, struct cluster_link *link,
+static enum cluster_fault serve_while_joined(void *cluster, struct cluster_link *link,
                                              struct err *err)
 {
+    struct cluster *c = cluster;
     const struct cluster_caller caller = {.ctx = &c->service, .take = grant};
     char subject[SUBJECT_SIZE];
     enum cluster_fault fault;
@@ -145,26 +145,6 @@ static enum cluster_fault serve_while_joined(struct cluster *c, struct cluster_l
 
 void *cluster_serve_wishes(void *cluster)
 {
-    struct cluster *c = cluster;
-
-    while (!cluster_is_stopping(c)) {
-        struct cluster_link *link = NULL;
-        struct err err = {0};
-        enum cluster_fault fault = CLUSTER_UNREACHABLE;
-
-        if (!cluster_is_joined(c)) {
-            cluster_pause_ms(c, JOIN_MS);
-            continue;
-        }
-        if (cluster_connect(c, 0, &link, &err) == 0) {
-            fault = serve_while_joined(c, link, &err);
-            c->driver->close(link);
-        }
-        if (fault == CLUSTER_OK)
-            continue;
-        log_warn("cluster", "wishes=\"not taken\" node=%s reason=\"%s\"", c->self.node,
-                 err.message);
-        cluster_pause_ms(c, CLUSTER_BACKOFF_MS);
-    }
+    cluster_serve_joined(cluster, "wishes=\"not taken\"", serve_while_joined, cluster);
     return NULL;
 }

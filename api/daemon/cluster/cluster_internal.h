@@ -12,6 +12,7 @@
 
 #define CLUSTER_LEFT_MAX     16u /* of pushes that ended in the middle; of more nobody knows */
 #define CLUSTER_CALL_THREADS 2u
+#define CLUSTER_JOIN_MS      100u /* between two looks at whether this node is joined */
 #define CLUSTER_SLICE_MS     250u /* how long a stop may wait for who waits for entries */
 
 /* How the node follows the changes of tenants, keys, skills and files. */
@@ -153,6 +154,15 @@ struct cluster_caller {
 enum cluster_fault cluster_serve_one(struct cluster *c, struct cluster_link *link,
                                      const struct cluster_caller *caller, unsigned wait_ms,
                                      bool *ret_some, struct err *err);
+/* Serves over a connection while the node is joined and not stopped; else why it ended. */
+typedef enum cluster_fault cluster_serve_fn(void *ctx, struct cluster_link *link,
+                                            struct err *err);
+/*
+ * The work of a thread: serves over a connection of its own whenever the node is joined, until
+ * it is stopped. undone is what the log says where that fails: loads="not heard".
+ */
+void cluster_serve_joined(struct cluster *c, const char *undone, cluster_serve_fn *serve,
+                          void *ctx);
 /* The thread that takes what is wished of this node. */
 void *cluster_serve_wishes(void *cluster);
 

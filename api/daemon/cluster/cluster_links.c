@@ -6,6 +6,8 @@
 #include "base/cond.h"
 #include "base/lock.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 
 #define WAIT_NS (5 * NS_PER_SECOND)
@@ -63,4 +65,34 @@ void cluster_link_give(struct cluster *c, struct cluster_link *link, bool is_goo
     (void)pthread_mutex_unlock(&c->lock);
     while (n > 0)
         c->driver->close(dead[--n]);
+}
+
+static enum cluster_fault serve_over_one(struct cluster *c, cluster_serve_fn *serve, void *ctx,
+                                         struct err *err)
+{
+    struct cluster_link *link = NULL;
+    enum cluster_fault fault;
+
+    if (cluster_connect(c, 0, &link, err) < 0)
+        return CLUSTER_UNREACHABLE;
+    fault = serve(ctx, link, err);
+    c->driver->close(link);
+    return fault;
+}
+
+void cluster_serve_joined(struct cluster *c, const char *undone, cluster_serve_fn *serve,
+                          void *ctx)
+{
+    while (!cluster_is_stopping(c)) {
+        struct err err = {0};
+
+        if (!cluster_is_joined(c)) {
+            cluster_pause_ms(c, CLUSTER_JOIN_MS);
+            continue;
+        }
+        if (serve_over_one(c, serve, ctx, &err) == CLUSTER_OK)
+            continue;
+        log_warn("cluster", "%s node=%s reason=\"%s\"", undone, c->self.node, err.message);
+        cluster_pause_ms(c, CLUSTER_BACKOFF_MS);
+    }
 }

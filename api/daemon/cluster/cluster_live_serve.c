@@ -7,14 +7,12 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
-#include "base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define JOIN_MS 100u /* between two looks at whether this node is joined */
-#define TICK_MS 20u  /* between two looks for news */
+#define TICK_MS 20u /* between two looks for news */
 /* Questions that are not looked at yet: those of all who hear news at one moment, and ask on.
  */
 #define PENDING (4 * CLUSTER_LIVE_WAITING)
@@ -123,13 +121,16 @@ static void set_link(struct cluster *c, struct cluster_link *link)
         (void)pthread_cond_wait(&c->live.answered, &c->lock);
 }
 
-static enum cluster_fault serve_while_joined(struct server *s, struct err *err)
+static enum cluster_fault serve_while_joined(void *server, struct cluster_link *link,
+                                             struct err *err)
 {
+    struct server *s = server;
     struct cluster *c = s->cluster;
     char subject[CLUSTER_LIVE_SUBJECT_SIZE];
     enum cluster_fault fault;
     uint64_t looked_ns = 0;
 
+    s->link = link;
     cluster_name_live(c->self.node, subject);
     fault = c->driver->serve(s->link, subject, "node", PENDING, err);
     if (fault == CLUSTER_OK)
@@ -142,36 +143,14 @@ static enum cluster_fault serve_while_joined(struct server *s, struct err *err)
     return fault;
 }
 
-static enum cluster_fault serve(struct server *s, struct err *err)
-{
-    enum cluster_fault fault;
-
-    if (cluster_connect(s->cluster, 0, &s->link, err) < 0)
-        return CLUSTER_UNREACHABLE;
-    fault = serve_while_joined(s, err);
-    s->cluster->driver->close(s->link);
-    return fault;
-}
-
 void *cluster_serve_live(void *cluster)
 {
-    struct cluster *c = cluster;
     struct server *s = calloc(1, sizeof(*s));
 
-    while (s && !cluster_is_stopping(c)) {
-        struct err err = {0};
-
-        s->cluster = c;
-        if (!cluster_is_joined(c)) {
-            cluster_pause_ms(c, JOIN_MS);
-            continue;
-        }
-        if (serve(s, &err) == CLUSTER_OK)
-            continue;
-        log_warn("cluster", "live=\"not answered\" node=%s reason=\"%s\"", c->self.node,
-                 err.message);
-        cluster_pause_ms(c, CLUSTER_BACKOFF_MS);
-    }
+    if (!s)
+        return NULL;
+    s->cluster = cluster;
+    cluster_serve_joined(cluster, "live=\"not answered\"", serve_while_joined, s);
     free(s);
     return NULL;
 }

@@ -17,7 +17,6 @@
 
 #define SUBJECT_SIZE (FLEET_NODE_SIZE + 16u)
 #define SUBJECT_ALL  "skillvm.load.*"
-#define JOIN_MS      100u /* between two looks at whether this node is joined */
 
 /* Of the thread that tells. */
 struct teller {
@@ -252,18 +251,17 @@ static enum cluster_fault hear_one(struct hearer *h, struct err *err)
     return CLUSTER_OK;
 }
 
-static enum cluster_fault hear_while_joined(struct hearer *h, struct err *err)
+static enum cluster_fault hear_while_joined(void *hearer, struct cluster_link *link,
+                                            struct err *err)
 {
+    struct hearer *h = hearer;
     struct cluster *c = h->cluster;
     enum cluster_fault fault;
 
-    if (cluster_connect(c, 0, &h->link, err) < 0)
-        return CLUSTER_UNREACHABLE;
-    fault = c->driver->serve(h->link, SUBJECT_ALL, NULL, CLUSTER_PENDING, err);
+    h->link = link;
+    fault = c->driver->serve(link, SUBJECT_ALL, NULL, CLUSTER_PENDING, err);
     while (fault == CLUSTER_OK && cluster_is_joined(c) && !cluster_is_stopping(c))
         fault = hear_one(h, err);
-    c->driver->close(h->link);
-    h->link = NULL;
     return fault;
 }
 
@@ -271,19 +269,7 @@ static void *hear_loads(void *cluster)
 {
     struct hearer h = {.cluster = cluster};
 
-    while (!cluster_is_stopping(h.cluster)) {
-        struct err err = {0};
-
-        if (!cluster_is_joined(h.cluster)) {
-            cluster_pause_ms(h.cluster, JOIN_MS);
-            continue;
-        }
-        if (hear_while_joined(&h, &err) == CLUSTER_OK)
-            continue;
-        log_warn("cluster", "loads=\"not heard\" node=%s reason=\"%s\"", h.cluster->self.node,
-                 err.message);
-        cluster_pause_ms(h.cluster, CLUSTER_BACKOFF_MS);
-    }
+    cluster_serve_joined(cluster, "loads=\"not heard\"", hear_while_joined, &h);
     return NULL;
 }
 

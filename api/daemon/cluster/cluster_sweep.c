@@ -35,6 +35,7 @@ struct sweep {
     uint64_t min_age_ns;
     cluster_named_fn *named;
     void *ctx;
+    const char *digest; /* of the one that is to go */
     unsigned n;
 };
 
@@ -142,6 +143,33 @@ static int take_all(struct sweep *s, struct err *err)
     return r;
 }
 
+/* Over a connection of its own, while the node is joined. */
+static int over_link(struct sweep *s, int (*work)(struct sweep *s, struct err *err),
+                     struct err *err)
+{
+    int r = cluster_check_joined(s->cluster, err);
+
+    if (r < 0)
+        return r;
+    r = cluster_connect(s->cluster, 0, &s->link, err);
+    if (r < 0)
+        return r;
+    r = work(s, err);
+    s->cluster->driver->close(s->link);
+    return r;
+}
+
+static int sweep_objects(struct sweep *s, struct err *err)
+{
+    struct err why = {0};
+    enum cluster_fault fault;
+
+    cluster_remove_left(s->cluster, s->link);
+    fault = s->cluster->driver->objects_watch(s->link, CLUSTER_OBJECTS, CLUSTER_OBJECT_META ">",
+                                              &why);
+    return fault == CLUSTER_OK ? take_all(s, err) : cluster_result(fault, &why, err);
+}
+
 int cluster_objects_sweep(struct cluster *c, uint64_t min_age_ns, cluster_named_fn *named,
                           void *ctx, unsigned *ret_n, struct err *err)
 {
@@ -150,20 +178,8 @@ int cluster_objects_sweep(struct cluster *c, uint64_t min_age_ns, cluster_named_
                       .min_age_ns = min_age_ns,
                       .named = named,
                       .ctx = ctx};
-    enum cluster_fault fault;
-    struct err why = {0};
-    int r = cluster_check_joined(c, err);
+    int r = over_link(&s, sweep_objects, err);
 
-    *ret_n = 0;
-    if (r < 0)
-        return r;
-    r = cluster_connect(c, 0, &s.link, err);
-    if (r < 0)
-        return r;
-    cluster_remove_left(c, s.link);
-    fault = c->driver->objects_watch(s.link, CLUSTER_OBJECTS, CLUSTER_OBJECT_META ">", &why);
-    r = fault == CLUSTER_OK ? take_all(&s, err) : cluster_result(fault, &why, err);
-    c->driver->close(s.link);
     *ret_n = s.n;
     return r;
 }
@@ -172,7 +188,7 @@ int cluster_objects_sweep(struct cluster *c, uint64_t min_age_ns, cluster_named_
  * What is said of it, then the rows, up to what was written before that: who named it earlier
  * is among them, and who does so later says it anew, or finds that it went.
  */
-static int remove_now(struct sweep *s, const char *digest, struct err *err)
+static int remove_now(struct sweep *s, struct err *err)
 {
     const struct cluster_driver *driver = s->cluster->driver;
     struct cluster_bucket bucket = {0};
@@ -182,7 +198,7 @@ static int remove_now(struct sweep *s, const char *digest, struct err *err)
     enum cluster_fault fault;
     int r;
 
-    object_meta_key(digest, key);
+    object_meta_key(s->digest, key);
     fault = driver->object_get(s->link, CLUSTER_OBJECTS, key, &entry, &why);
     if (fault == CLUSTER_NO_ENTRY)
         return 0;
@@ -201,17 +217,9 @@ static int remove_now(struct sweep *s, const char *digest, struct err *err)
 int cluster_object_remove(struct cluster *c, const char *digest, cluster_named_fn *named,
                           void *ctx, struct err *err)
 {
-    struct sweep s = {.cluster = c, .named = named, .ctx = ctx};
-    int r = cluster_check_joined(c, err);
+    struct sweep s = {.cluster = c, .named = named, .ctx = ctx, .digest = digest};
 
-    if (r < 0)
-        return r;
-    r = cluster_connect(c, 0, &s.link, err);
-    if (r < 0)
-        return r;
-    r = remove_now(&s, digest, err);
-    c->driver->close(s.link);
-    return r;
+    return over_link(&s, remove_now, err);
 }
 
 static uint64_t revision_here(struct cluster *c)
@@ -269,16 +277,8 @@ static int sweep_rows(struct sweep *s, struct err *err)
 int cluster_rows_sweep(struct cluster *c, unsigned *ret_n, struct err *err)
 {
     struct sweep s = {.cluster = c, .judge = judge_row};
-    int r = cluster_check_joined(c, err);
+    int r = over_link(&s, sweep_rows, err);
 
-    *ret_n = 0;
-    if (r < 0)
-        return r;
-    r = cluster_connect(c, 0, &s.link, err);
-    if (r < 0)
-        return r;
-    r = sweep_rows(&s, err);
-    c->driver->close(s.link);
     *ret_n = s.n;
     return r;
 }

@@ -325,29 +325,33 @@ int objects_keep(struct objects *o, const char *digest, int fd, struct err *err)
     return 0;
 }
 
+static int measure(int fd, uint64_t *ret, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read an object");
+    *ret = (uint64_t)st.st_size;
+    return 0;
+}
+
 int objects_send(struct objects *o, enum cluster_kept kept, const char *digest, int fd,
                  struct err *err)
 {
     struct cluster *cluster = cluster_of(o);
-    struct stat st;
+    uint64_t size = 0;
+    int r = cluster ? measure(fd, &size, err) : 0;
 
-    if (!cluster)
-        return 0;
-    if (fstat(fd, &st) < 0)
-        return err_set_errno(err, errno, "cannot read an object");
-    return cluster_object_put(cluster, kept, digest, fd, (uint64_t)st.st_size, err);
+    return !cluster || r < 0 ? r : cluster_object_put(cluster, kept, digest, fd, size, err);
 }
 
 int objects_confirm(struct objects *o, const char *digest, int fd, struct err *err)
 {
     struct cluster *cluster = cluster_of(o);
-    struct stat st;
+    uint64_t size = 0;
+    int r = cluster ? measure(fd, &size, err) : 0;
 
-    if (!cluster)
-        return 0;
-    if (fstat(fd, &st) < 0)
-        return err_set_errno(err, errno, "cannot read an object");
-    return cluster_object_confirm(cluster, digest, fd, (uint64_t)st.st_size, err);
+    return !cluster || r < 0 ? r : cluster_object_confirm(cluster, digest, fd, size, err);
 }
 
 static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)

@@ -221,8 +221,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     check_readers(data, size);
     fd = http_fixture_connect(&fixture, size % 4 == 0);
-    if (fd < 0)
+    if (fd < 0) {
+        perror("connect");
         abort();
+    }
     /* In two pieces, so that heads come in parts too. */
     if (size % 2) {
         say(fd, data, size / 2);

@@ -74,7 +74,7 @@ int json_take_whole(struct json_slice value, uint64_t max, uint64_t *ret)
 
         if (digit > 9)
             return -EINVAL;
-        if (number > max / 10 || number * 10 > max - digit)
+        if (digit > max || number > max / 10 || number * 10 > max - digit)
             return -ERANGE;
         number = number * 10 + digit;
     }

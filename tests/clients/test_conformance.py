@@ -221,6 +221,12 @@ class Api(unittest.TestCase):
         self.assertEqual(again.json["execution_id"], answer.json["execution_id"])
         self.expect_error(self.run_skill(input=1, idempotency_key="k1"), 409, "conflict")
 
+    def test_retries(self):
+        answer = self.run_skill(**{"async": True, "retries": 5})
+        self.assertEqual(answer.status, 202)
+        self.expect_error(self.run_skill(retries=1), 400, "bad_request")
+        self.expect_error(self.run_skill(**{"async": True, "retries": 6}), 400, "bad_request")
+
     def test_cancel(self):
         started = self.run_skill(**{"async": True, "env": {"FAKE": "ticks"}}).json["execution_id"]
         self.assertEqual(self.http.delete(f"/v1/executions/{started}").status, 202)

@@ -7,9 +7,11 @@
 
 #include "base/clock.h"
 
+#include <cjson/cJSON.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,6 +67,76 @@ static void *read_events(void *ctx)
 
     reader->answer = harness_get(&reader->world->a, reader->path);
     return NULL;
+}
+
+/* Where nodes with the images of b are asked. */
+static void name_group_of_b(const struct waiting_world *w, char *ret, size_t size)
+{
+    char subject[256];
+    char *entry = nats_last(&w->nats, NATS_NODES, "$KV.skillvm_nodes.b", subject);
+    cJSON *json = cJSON_Parse(entry);
+    const cJSON *image;
+    uint64_t sum = 0;
+
+    assert_non_null(json);
+    cJSON_ArrayForEach(image, cJSON_GetObjectItem(json, "images")) {
+        uint64_t hash = 0xcbf29ce484222325u;
+
+        for (const char *at = image->valuestring; *at; at++)
+            hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+        sum += hash;
+    }
+    snprintf(ret, size, "skillvm.run.%016llx", (unsigned long long)sum);
+    cJSON_Delete(json);
+    free(entry);
+}
+
+/* Tells b to take over one of a's, as a would that gives it away. */
+static void tell_to_take(const struct waiting_world *w, const char *id)
+{
+    char subject[64], text[512];
+    char *record = nodes_record_of(&w->nats, id);
+    cJSON *json = cJSON_Parse(record);
+
+    assert_non_null(json);
+    snprintf(text, sizeof(text),
+             "{\"schema\":1,\"tenant\":\"%s\",\"id\":\"%s\",\"digest\":\"\",\"seen\":0,"
+             "\"sent_ns\":%llu,\"node\":\"a\",\"instance\":\"%s\"}\n",
+             cJSON_GetObjectItem(json, "tenant")->valuestring, id,
+             (unsigned long long)clock_realtime_ns(),
+             cJSON_GetObjectItem(json, "instance")->valuestring);
+    name_group_of_b(w, subject, sizeof(subject));
+    nats_tell(&w->nats, subject, text, strlen(text));
+    cJSON_Delete(json);
+    free(record);
+}
+
+/* A word to take it that comes late: what has begun where it waited goes on there. */
+static void what_has_begun_is_not_taken(void **state)
+{
+    struct waiting_world w = {0};
+    char once[38], retried[38], next[38];
+
+    (void)state;
+    waiting_begin_free(&w, "a", "limits:\n  max_running: 2\n", WAITING_LINES);
+    nodes_submit(&w.a, WAITING_RETRIED, retried);
+    waiting_fill(&w.a, once);
+    nodes_wait(&w.a, nodes_path_of(retried), 200, "\"status\":\"running\"");
+    nodes_wait(&w.b, nodes_path_of(retried), 200, "\"status\":\"running\"");
+    nodes_wait(&w.b, nodes_path_of(once), 200, "\"status\":\"running\"");
+    tell_to_take(&w, once);
+    tell_to_take(&w, retried);
+    /* Behind these. */
+    nodes_submit(&w.a, "{" WAITING_OF("exit") ",\"async\":true}", next);
+    nodes_wait(&w.a, nodes_path_of(next), 200, "\"status\":\"success\"");
+    waiting_expect(&w, next, "\"node\":\"b\"", true);
+    expect(harness_get(&w.a, nodes_path_of(once)), 200, "\"status\":\"running\"");
+    expect(harness_get(&w.a, nodes_path_of(retried)), 200, "\"status\":\"running\"");
+    waiting_expect(&w, once, "\"status\"", false);
+    waiting_expect(&w, retried, "\"node\":\"a\"", true);
+    waiting_end(&w.a, once);
+    waiting_end(&w.a, retried);
+    waiting_finish(&w);
 }
 
 /* It does not wait for the node that it was sent to while another has room. */
@@ -204,6 +276,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(where_nothing_is_lost_it_waits_its_turn),
+        cmocka_unit_test(what_has_begun_is_not_taken),
         cmocka_unit_test(where_there_is_room_what_waits_goes),
         cmocka_unit_test(what_goes_was_let_in_already),
         cmocka_unit_test(what_waits_can_be_cancelled),

@@ -493,8 +493,9 @@ static unsigned count_entries(const char *path)
     return n;
 }
 
-/* Counts the daemon's machines; *ret_first gets one of them. */
-static unsigned list_children(const struct harness *h, pid_t *ret_first)
+/* Counts the daemon's machines, and sends each a signal (0: none); *ret_first gets one of them.
+ */
+static unsigned list_children(const struct harness *h, int signal_number, pid_t *ret_first)
 {
     DIR *dir = opendir("/proc");
     struct dirent *entry;
@@ -514,6 +515,7 @@ static unsigned list_children(const struct harness *h, pid_t *ret_first)
             sscanf(strrchr(line, ')') + 2, "%*c %d", &parent) == 1 && parent == h->pid &&
             !strstr(line, "(skillvm-jail)")) {
             *ret_first = (pid_t)strtol(entry->d_name, NULL, 10);
+            (void)kill(*ret_first, signal_number);
             n++;
         }
         if (f)
@@ -527,14 +529,21 @@ unsigned harness_count_children(const struct harness *h)
 {
     pid_t first;
 
-    return list_children(h, &first);
+    return list_children(h, 0, &first);
+}
+
+void harness_kill_children(const struct harness *h)
+{
+    pid_t first;
+
+    assert_int_not_equal(list_children(h, SIGKILL, &first), 0);
 }
 
 pid_t harness_first_child(const struct harness *h)
 {
     pid_t first = -1;
 
-    (void)list_children(h, &first);
+    (void)list_children(h, 0, &first);
     return first;
 }
 

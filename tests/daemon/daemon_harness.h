@@ -96,6 +96,8 @@ struct answer harness_push_files(const struct harness *h, const struct harness_f
 
 /* How many processes have the daemon as their parent. */
 unsigned harness_count_children(const struct harness *h);
+/* Kills them, of which there are some: its machines. */
+void harness_kill_children(const struct harness *h);
 /* One of them; -1 when there is none. */
 pid_t harness_first_child(const struct harness *h);
 unsigned harness_count_fds(const struct harness *h);

@@ -89,3 +89,19 @@ void waiting_at_a(const struct waiting_world *w, char ret[38])
     waiting_expect(w, ret, "\"request\":\"{", true);
     nodes_wait(&w->b, nodes_path_of(ret), 200, "\"status\":\"accepted\"");
 }
+
+void waiting_begin_retried(struct waiting_world *w, char ret[38])
+{
+    waiting_begin_free(w, "a", WAITING_LINES, WAITING_LINES);
+    nodes_submit(&w->a, WAITING_RETRIED, ret);
+    nodes_wait(&w->a, nodes_path_of(ret), 200, "\"status\":\"running\"");
+    waiting_expect(w, ret, "\"again\":{", true);
+    waiting_expect(w, ret, "\"retries\":1", true);
+}
+
+void waiting_again_at_b(const struct waiting_world *w, const char *id)
+{
+    nodes_wait(&w->b, nodes_path_of(id), 200, "\"status\":\"running\"");
+    waiting_expect(w, id, "\"node\":\"b\"", true);
+    waiting_expect(w, id, "\"again\":{", false);
+}

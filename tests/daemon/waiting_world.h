@@ -10,6 +10,11 @@
 #define WAITING_LINES   "limits:\n  max_running: 1\n  max_queued: 200\n"
 #define WAITING_OF(how) "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
 #define WAITING_BUSY    "{" WAITING_OF("ticks") ",\"timeout\":600,\"async\":true}"
+/* One that may be begun again once, and what its result says then. */
+#define WAITING_RETRIED                                                                        \
+    "{" WAITING_OF("ticks") ",\"timeout\":600,\"async\":true,\"retries\":1,"                   \
+                            "\"idempotency_key\":\"again\"}"
+#define WAITING_AGAIN "was lost while this ran: it was begun again"
 
 struct waiting_world {
     struct nats_world nats;
@@ -38,5 +43,8 @@ void waiting_expect(const struct waiting_world *w, const char *id, const char *p
 void waiting_at_a(const struct waiting_world *w, char ret[38]);
 /* Waits until one waits at b so. */
 void waiting_at_b(const struct waiting_world *w, const char *id);
+/* Begins two nodes with a slot, and WAITING_RETRIED, which runs at a; waits until b has it. */
+void waiting_begin_retried(struct waiting_world *w, char ret[38]);
+void waiting_again_at_b(const struct waiting_world *w, const char *id);
 
 #endif

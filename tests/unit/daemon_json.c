@@ -366,6 +366,7 @@ static void takes_values(void **state)
     assert_int_equal(json_take_whole(slice_of("18446744073709551616"), UINT64_MAX, &number),
                      -ERANGE);
     assert_int_equal(json_take_whole(slice_of("101"), 100, &number), -ERANGE);
+    assert_int_equal(json_take_whole(slice_of("6"), 5, &number), -ERANGE);
     assert_int_equal(json_take_whole(slice_of("-1"), 100, &number), -EINVAL);
     assert_int_equal(json_take_whole(slice_of("1.0"), 100, &number), -EINVAL);
     assert_int_equal(json_take_whole(slice_of("1e1"), 100, &number), -EINVAL);

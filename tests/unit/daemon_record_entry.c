@@ -90,6 +90,10 @@ static void what_is_written_is_read(void **state)
     (void)strcpy(r.request_object, DIGEST);
     (void)strcpy(r.request_image, "data");
     expect_back(&r);
+    r.waits = false;
+    r.retries = LIMIT_RETRIES;
+    expect_back(&r);
+    r.waits = true;
     memset(r.request_object, 0, sizeof(r.request_object));
     r.request = request;
     r.request_bytes = sizeof(request);
@@ -126,6 +130,12 @@ static void what_is_none_is_refused(void **state)
         BASE ",\"status\":\"failed\"}",
         BASE ",\"waits\":true}",
         BASE ",\"waits\":{\"object\":\"\"}}",
+        BASE ",\"waits\":{\"object\":\"" DIGEST "\",\"retries\":6}}",
+        BASE ",\"waits\":{\"object\":\"" DIGEST "\",\"retries\":\"1\"}}",
+        BASE ",\"again\":{\"object\":\"" DIGEST "\"}}",
+        BASE ",\"again\":{\"object\":\"" DIGEST "\",\"retries\":0}}",
+        BASE ",\"again\":{\"object\":\"\",\"retries\":1}}",
+        BASE ",\"again\":1}",
         BASE ",\"waits\":{\"object\":\"0\"}}",
         BASE ",\"waits\":{\"object\":\"" DIGEST "\",\"image\":1}}",
         BASE ",\"waits\":{\"object\":\"" DIGEST "\",\"image\":\"\\u0007\"}}",

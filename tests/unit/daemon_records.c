@@ -460,6 +460,67 @@ static void what_others_took_is_theirs(void **state)
     registry_close(registry);
 }
 
+/* Taken over it may wait here again, or may be begun again where this process ends too. */
+static void what_was_taken_over_is_left_again(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct registry_process self = {.node = "self", .instance = OTHER_DIGITS};
+    struct registry_execution own = {.id = ID_A,
+                                     .skill_name = "s",
+                                     .skill_version = "",
+                                     .skill_digest = "",
+                                     .accepted_ns = 5};
+    struct record begun = other(ID_A);
+
+    begun.retries = 1;
+    assert_int_equal(make(registry, &begun, 1), 0);
+    assert_true(row_of(registry, ID_A).waits);
+    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
+    assert_int_equal(registry_records_leave(registry, &self, NULL), 0);
+    assert_true(is_with(registry, "self", OTHER_DIGITS, ID_A));
+    registry_close(registry);
+}
+
+/* What ended here is not ended where another process has begun it again: nothing of it counts.
+ */
+static void what_is_begun_again_has_not_ended(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct registry_execution own = {.id = ID_A,
+                                     .skill_name = "s",
+                                     .skill_version = "",
+                                     .skill_digest = "",
+                                     .accepted_ns = 5};
+    const struct registry_ending ending = {.status = "failed",
+                                           .result = "{}\n",
+                                           .result_len = 3,
+                                           .finished_ns = 9,
+                                           .artifact_digest = DIGITS DIGITS,
+                                           .artifact_bytes = 7,
+                                           .cpu_ms = 5,
+                                           .is_shared = true};
+    struct record begun = other(ID_A);
+    struct registry_execution row;
+    char id[RECORD_ID_SIZE];
+
+    assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
+    assert_int_equal(registry_execution_end(registry, ID_A, &ending, NULL), 0);
+    assert_int_equal(used(registry), 5);
+    assert_int_equal(registry_record_reopen(registry, &begun, NULL), 0);
+    assert_true(is_with(registry, "n", DIGITS, ID_A));
+    assert_int_equal(used(registry), 0);
+    assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
+    assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL), 0);
+    assert_string_equal(row.status, "accepted");
+    assert_int_equal(row.finished_ns, 0);
+    assert_int_equal(row.artifact_bytes, 0);
+    registry_execution_finish(&row);
+    /* And what this process says of it later is not heard. */
+    assert_int_equal(registry_execution_end(registry, ID_A, &ending, NULL), -ENOENT);
+    assert_true(is_with(registry, "n", DIGITS, ID_A));
+    registry_close(registry);
+}
+
 /* The end says which of two beginnings is true. */
 static void who_ends_it_says_when_it_began(void **state)
 {
@@ -502,6 +563,8 @@ int main(void)
         IN_DIR(what_begins_anew_is_new),
         IN_DIR(a_key_of_another_is_left_out),
         IN_DIR(what_waits_is_passed_on),
+        IN_DIR(what_was_taken_over_is_left_again),
+        IN_DIR(what_is_begun_again_has_not_ended),
         IN_DIR(one_that_begins_is_left_to_nobody),
         IN_DIR(who_ends_it_says_when_it_began),
         IN_DIR(what_others_took_is_theirs),

@@ -40,6 +40,21 @@ static void takes_everything(void **state)
     request_finish(&q);
 }
 
+static void takes_retries(void **state)
+{
+    static const char body[] = "{\"skill\":\"x\",\"async\":true,\"retries\":5}";
+    struct request q;
+
+    (void)state;
+    assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
+    assert_int_equal(q.retries, LIMIT_RETRIES);
+    request_finish(&q);
+    /* No other node has the archive. */
+    assert_int_equal(request_parse("{\"async\":true,\"retries\":1}",
+                                   strlen("{\"async\":true,\"retries\":1}"), true, &q, NULL),
+                     -EINVAL);
+}
+
 #define FILE_A "file_0123456789abcdef0123456789abcdef"
 #define FILE_B "file_fedcba9876543210fedcba9876543210"
 
@@ -275,6 +290,13 @@ static void refuses_with_a_reason(void **state)
     expect("{\"skill\":\"a\",\"sk\\u0069ll\":\"b\"}", -EINVAL, "unknown key");
     expect("{\"skill\":\"a\",\"skill\":\"b\"}", -EINVAL, "comes twice");
     expect("{\"skill\":\"a\",\"shell\":[]}", -EINVAL, "unknown key \"shell\"");
+    expect("{\"skill\":\"a\",\"retries\":1}", -EINVAL, "needs \"async\"");
+    expect("{\"skill\":\"a\",\"async\":true,\"retries\":6}", -EINVAL, "from 0 to 5");
+    expect("{\"skill\":\"a\",\"async\":true,\"retries\":-1}", -EINVAL, "from 0 to 5");
+    expect("{\"skill\":\"a\",\"async\":true,\"retries\":1.5}", -EINVAL, "from 0 to 5");
+    expect("{\"skill\":\"a\",\"async\":true,\"retries\":\"1\"}", -EINVAL, "from 0 to 5");
+    expect("{\"skill\":\"a\",\"async\":true,\"retries\":1,\"session_id\":\"s\"}", -EINVAL,
+           "exclude each other");
     expect("{\"skill\":\"a\",\"env\":[]}", -EINVAL, "\"env\" must be an object");
     expect("{\"skill\":\"a\",\"env\":{\"A\":1}}", -EINVAL, "must be a string");
     expect("{\"skill\":\"a\",\"env\":{\"\":\"\"}}", -EINVAL, "no name");
@@ -395,6 +417,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_everything),
+        cmocka_unit_test(takes_retries),
         cmocka_unit_test(takes_files),
         cmocka_unit_test(refuses_files),
         cmocka_unit_test(takes_content),

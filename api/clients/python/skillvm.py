@@ -206,7 +206,7 @@ class Client:
 
         Keyword arguments are the fields of POST /v1/executions: version, input, env, script,
         module, args, files, timeout (of the skill), limits, image, fresh, session_id, network,
-        idempotency_key; and in place of a skill code and lang ("python", the default, or "bash").
+        idempotency_key; for start also retries; and in place of a skill code and lang ("python", the default, or "bash").
         """
         body = _request(request, skill=skill, timeout=timeout)
         return Result.from_json(self._json("POST", "/v1/executions", body))

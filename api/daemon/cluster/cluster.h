@@ -203,6 +203,8 @@ struct cluster_ledger {
                  unsigned *ret_conflicts, struct err *err);
     /* Somebody wants an execution of this process to end, or says that it has. */
     void (*stop)(void *ctx, const struct record *record);
+    /* Another process has one that has not ended. */
+    void (*taken)(void *ctx, const struct record *record);
     /* The servers may have lost what they were told since a time (realtime). */
     void (*tell_anew)(void *ctx, uint64_t since_ns);
     /* Called about every second while all that there is is here. */
@@ -232,7 +234,7 @@ struct record_copy {
 void record_copy_finish(struct record_copy *copy);
 /*
  * Writes how an execution ended. 0; -EEXIST where the servers have another end of it, with
- * that; -EBUSY where another node has it, or accepted its id at another moment;
+ * that; -EBUSY with the record where another node has it, or accepted its id at another moment;
  * -EAGAIN as above, also where it is not known whether it was taken.
  */
 int cluster_record_end(struct cluster *cluster, const struct record *record,
@@ -257,14 +259,18 @@ int cluster_record_begin(struct cluster *cluster, const struct record *record,
  */
 int cluster_record_offer(struct cluster *cluster, const struct record *record, struct err *err);
 /*
- * Makes one this process's own that waits at another, which is gone or gives it away. 0 with
+ * Makes one this process's own that waits at another, which gives it away or is lost; of one
+ * that is lost also what it began and may be begun again. 0 with
  * the record as it was, and its request; -EEXIST with the record where it has ended, or yet
  * another process has it; -ENODATA: the servers have none; -EOWNERDEAD with the record: nobody
  * can run it; -ENOTSUP: its image is not here, and is elsewhere; -EAGAIN: it may be this
  * process's all the same.
  */
 int cluster_record_claim(struct cluster *cluster, const char *id, const char *node,
-                         const char *instance, struct record_copy *ret, struct err *err);
+                         const char *instance, bool is_lost, struct record_copy *ret,
+                         struct err *err);
+/* How often one may be begun again once it was claimed, by the record as it was. */
+unsigned record_retries_left(const struct record *there);
 /* What the servers have of one. 0, -ENOENT or -EAGAIN. */
 int cluster_record_read(struct cluster *cluster, const char *id, struct record_copy *ret,
                         struct err *err);

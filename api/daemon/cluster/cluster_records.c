@@ -300,17 +300,20 @@ int cluster_record_end(struct cluster *c, const struct record *record,
 
     if (r == -EEXIST)
         return r;
-    record_copy_finish(ret_theirs);
     if (r == -EBUSY)
-        return err_set(err, EBUSY, "another node runs what it began under the same key");
+        return err_set(err, EBUSY, "another node has begun it anew, or under the same key");
+    record_copy_finish(ret_theirs);
     return r == -EALREADY ? 0 : r;
 }
 
-/* As it is, but that it has begun. */
-static void begin_record(const struct record *there, struct record *ret)
+/* As it is, but that it has begun; its request stays where it may be begun again. */
+static void begin_record(const struct record *there, unsigned retries, struct record *ret)
 {
     *ret = *there;
     ret->waits = false;
+    ret->retries = retries;
+    if (retries > 0)
+        return;
     ret->request = NULL;
     ret->request_bytes = 0;
     ret->request_object[0] = '\0';
@@ -329,7 +332,7 @@ static int next_begun(const void *ctx, const struct record *there, struct record
     if (there->status[0] || !is_of_same(there, record) ||
         there->accepted_ns != record->accepted_ns)
         return -EEXIST;
-    begin_record(there, ret);
+    begin_record(there, there->retries, ret);
     return there->waits ? 0 : -EALREADY;
 }
 
@@ -348,6 +351,7 @@ struct claim {
     struct cluster *cluster;
     const struct record *ours;
     const char *node, *instance;
+    bool is_lost;
 };
 
 /* What this process took over, as it was. */
@@ -364,9 +368,25 @@ static bool is_left_by(const struct record *there, const struct claim *claim)
            (strcmp(claim->node, claim->ours->node) == 0 && !is_of_same(there, claim->ours));
 }
 
+/* What runs at a process that is there is that one's. */
+static int check_claim(const struct record *there, const struct claim *claim)
+{
+    const bool may_begin = there->waits || (claim->is_lost && there->retries > 0);
+
+    if (!may_begin || there->is_cancelled)
+        return claim->is_lost ? -EOWNERDEAD : -EEXIST;
+    return cluster_leaves_image(claim->cluster, there->request_image) ? -ENOTSUP : 0;
+}
+
+unsigned record_retries_left(const struct record *there)
+{
+    return there->waits ? there->retries : there->retries - 1;
+}
+
 static int next_claimed(const void *ctx, const struct record *there, struct record *ret)
 {
     const struct claim *claim = ctx;
+    int r;
 
     if (!there->id[0])
         return -ENODATA;
@@ -377,21 +397,21 @@ static int next_claimed(const void *ctx, const struct record *there, struct reco
         return -EOWNERDEAD;
     if (!is_left_by(there, claim))
         return -EEXIST;
-    if (!there->waits || there->is_cancelled)
-        return -EOWNERDEAD;
-    if (cluster_leaves_image(claim->cluster, there->request_image))
-        return -ENOTSUP;
-    begin_record(there, ret);
+    r = check_claim(there, claim);
+    if (r < 0)
+        return r;
+    begin_record(there, record_retries_left(there), ret);
     memcpy(ret->node, claim->ours->node, sizeof(ret->node));
     memcpy(ret->instance, claim->ours->instance, sizeof(ret->instance));
     return 0;
 }
 
 int cluster_record_claim(struct cluster *c, const char *id, const char *node,
-                         const char *instance, struct record_copy *ret, struct err *err)
+                         const char *instance, bool is_lost, struct record_copy *ret,
+                         struct err *err)
 {
     struct record ours = {0};
-    const struct claim claim = {c, &ours, node, instance};
+    const struct claim claim = {c, &ours, node, instance, is_lost};
     int r;
 
     cluster_sign_record(c, &ours);
@@ -442,6 +462,7 @@ static int next_offered(const void *ctx, const struct record *there, struct reco
         return -ENOENT;
     *ret = *there;
     ret->waits = true;
+    ret->retries = record->retries;
     ret->request = record->request;
     ret->request_bytes = record->request_bytes;
     memcpy(ret->request_object, record->request_object, sizeof(ret->request_object));

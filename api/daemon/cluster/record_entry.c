@@ -35,29 +35,42 @@ static int take_acceptance(struct json_slice object, struct record *ret)
                : -EINVAL;
 }
 
-/* What others need to run it. */
-static int take_waiting(struct json_slice object, struct record *ret)
+static int take_retries(struct json_slice wish, struct record *ret)
 {
-    struct json_slice waits, request, image;
+    struct json_slice unused;
+    uint64_t retries = 0;
+
+    if (json_find(wish, "retries", &unused) &&
+        entry_take_number(wish, "retries", LIMIT_RETRIES, &retries) < 0)
+        return -EINVAL;
+    ret->retries = (unsigned)retries;
+    /* What has begun nobody begins again, unless that is said. */
+    return ret->waits || ret->retries > 0 ? 0 : -EINVAL;
+}
+
+/* What others need to run it, while it waits, or again. */
+static int take_wish(struct json_slice object, struct record *ret)
+{
+    struct json_slice wish, request, image;
     bool is_here;
 
-    if (!json_find(object, "waits", &waits))
+    ret->waits = json_find(object, "waits", &wish);
+    if (!ret->waits && !json_find(object, "again", &wish))
         return 0;
-    if (!json_is_object(waits) ||
-        entry_take_text(waits, "object", ret->request_object, sizeof(ret->request_object)) < 0)
+    if (!json_is_object(wish) || take_retries(wish, ret) < 0 ||
+        entry_take_text(wish, "object", ret->request_object, sizeof(ret->request_object)) < 0)
         return -EINVAL;
-    if (json_find(waits, "image", &image) &&
-        (entry_take_text(waits, "image", ret->request_image, sizeof(ret->request_image)) < 0 ||
+    if (json_find(wish, "image", &image) &&
+        (entry_take_text(wish, "image", ret->request_image, sizeof(ret->request_image)) < 0 ||
          !entry_is_plain(ret->request_image)))
         return -EINVAL;
-    is_here = json_find(waits, "request", &request);
+    is_here = json_find(wish, "request", &request);
     if (is_here && (!json_is_string(request) || request.len > RECORD_REQUEST_MAX))
         return -EINVAL;
     if (is_here) {
         ret->request = request.data;
         ret->request_bytes = request.len;
     }
-    ret->waits = true;
     return entry_is_digest_or_none(ret->request_object) && is_here == !ret->request_object[0]
                ? 0
                : -EINVAL;
@@ -112,7 +125,7 @@ static int take_ending(struct json_slice object, struct record *ret)
     struct json_slice status;
 
     if (!json_find(object, "status", &status))
-        return take_waiting(object, ret);
+        return take_wish(object, ret);
     if (entry_take_text(object, "status", ret->status, sizeof(ret->status)) < 0 ||
         !is_status(ret->status) ||
         entry_take_number(object, "finished_ns", INT64_MAX, &ret->finished_ns) < 0 ||
@@ -149,9 +162,15 @@ int record_entry_parse(const char *key, const char *data, size_t len, struct rec
     return 0;
 }
 
-static void write_waiting(struct json_writer *w, const struct record *record)
+static bool has_wish(const struct record *record)
 {
-    json_write_open(w, "waits", '{');
+    return !record->status[0] && (record->waits || record->retries > 0);
+}
+
+static void write_wish(struct json_writer *w, const struct record *record)
+{
+    json_write_open(w, record->waits ? "waits" : "again", '{');
+    json_write_number(w, "retries", record->retries);
     json_write_string(w, "object", record->request_object);
     json_write_string(w, "image", record->request_image);
     if (!record->request_object[0])
@@ -182,8 +201,7 @@ int record_entry_write(const struct record *record, struct buf *ret)
     struct json_writer w = json_writer_init(RECORD_ENTRY_BYTES_MAX);
 
     /* Nobody could run that. */
-    if (record->waits && !record->status[0] && !record->request_object[0] &&
-        record->request_bytes == 0)
+    if (has_wish(record) && !record->request_object[0] && record->request_bytes == 0)
         return -EINVAL;
     json_write_open(&w, NULL, '{');
     json_write_number(&w, "schema", RECORD_ENTRY_SCHEMA);
@@ -200,8 +218,8 @@ int record_entry_write(const struct record *record, struct buf *ret)
     json_write_bool(&w, "cancel", record->is_cancelled);
     if (record->status[0])
         write_ending(&w, record);
-    else if (record->waits)
-        write_waiting(&w, record);
+    else if (has_wish(record))
+        write_wish(&w, record);
     json_write_close(&w, '}');
     return json_writer_end(&w, ret);
 }

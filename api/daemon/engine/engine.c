@@ -10,6 +10,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -483,6 +484,16 @@ void engine_set_max_queued(struct engine *engine, unsigned max_queued)
     engine->config.max_queued = max_queued;
 }
 
+/* What nobody wanted to end others may begin again, where they may. */
+static void end_here(struct execution *e)
+{
+    struct pollfd cancel = {.fd = e->cancel_fd, .events = POLLIN};
+
+    if (e->retries > 0 && poll(&cancel, 1, 0) == 0)
+        __atomic_store_n(&e->is_left, true, __ATOMIC_RELEASE);
+    execution_cancel(e);
+}
+
 /* Cancels what runs; whoever has another one lent would take it for a wish to end it. Under
    the lock. */
 static void cancel_all(struct engine *engine)
@@ -492,7 +503,7 @@ static void cancel_all(struct engine *engine)
     for (size_t i = 0; i < LIVE_BUCKETS; i++) {
         LIST_FOREACH(e, &engine->live[i], live) {
             if (e->place.running)
-                execution_cancel(e);
+                end_here(e);
         }
     }
 }

@@ -61,8 +61,10 @@ struct execution {
     /* Where others may run it until it begins, what they need for that; empty once accepted. */
     bool waits;
     struct waiting_request request;
-    bool is_bound; /* what it was given is nowhere else any more */
-    bool is_taken; /* another process had it: the cluster knows that it is here */
+    unsigned retries; /* how often others may begin it again where this process is lost */
+    bool is_left;     /* its run was ended for that, by __atomic alone */
+    bool is_bound;    /* what it was given is nowhere else any more */
+    bool is_taken;    /* another process had it: the cluster knows that it is here */
 
     bool fresh;                /* its machine shall have run, and shall run, nothing else */
     struct image_choice image; /* why is "" where none was chosen */

@@ -2,6 +2,7 @@
 #include "api/daemon/engine/execution_run.h"
 
 #include "api/daemon/engine/choices.h"
+#include "api/daemon/engine/handover.h"
 #include "api/daemon/engine/ledger.h"
 #include "api/daemon/engine/left.h"
 #include "api/daemon/engine/network.h"
@@ -473,7 +474,7 @@ static int store_all(struct execution_run *run, struct buf *json, struct err *er
     session_run_store(&run->session, store);
     fill_result(run);
     r = store_result(run, result, json, err);
-    if (r < 0) {
+    if (r < 0 && r != -ENOENT) {
         struct err again = {0};
 
         /* Without everything that can be large it may fit where it did not. */
@@ -494,18 +495,28 @@ static int store_all(struct execution_run *run, struct buf *json, struct err *er
     return r;
 }
 
-/* Where the cluster says otherwise, as of a node that was taken for lost, that is the result.
+/*
+ * Where the cluster says otherwise, as of a node that was taken for lost, that is the result.
+ * 0; -ESTALE: another node runs it again.
  */
-static void tell(const struct execution_run *run, struct buf *json)
+static int tell(const struct execution_run *run, struct buf *json)
 {
     struct buf theirs = buf_init(SIZE_MAX / 2);
+    int r = ledger_tell(run->env->ledger, run->e->id, &theirs);
 
-    if (ledger_tell(run->env->ledger, run->e->id, &theirs) == -EEXIST && theirs.len > 0) {
+    if (r == -EEXIST && theirs.len > 0) {
         buf_finish(json);
         *json = theirs;
     } else {
         buf_finish(&theirs);
     }
+    return r == -ESTALE ? r : 0;
+}
+
+/* Its row tells, where there is one. */
+static bool is_elsewhere(int stored)
+{
+    return stored == -ESTALE || stored == -ENOENT;
 }
 
 /* Writes the result to the registry and ends the execution with it. */
@@ -524,13 +535,20 @@ static void publish(struct execution_run *run)
         network_tell(run->env->registry, e, egress_log(run->egress));
     else if (run->result.status == RESULT_FAILED)
         network_explain(e);
+    if (run->result.status == RESULT_CANCELLED && handover_resign(run->env->ledger, e))
+        return;
     r = store_all(run, &json, &err);
     if (r == 0 && run->env->ledger)
-        tell(run, &json);
+        r = tell(run, &json);
     metrics_count_execution(run->env->metrics, e->tenant, result);
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->skill_name,
              result_status_name(result->status), (double)result->duration_ns / 1e6);
     job_finish(&e->job);
+    if (is_elsewhere(r)) {
+        buf_finish(&json);
+        execution_move(e);
+        return;
+    }
     execution_end(e, run->env->store, &json, r < 0 ? err.message : NULL);
 }
 

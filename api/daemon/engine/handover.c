@@ -28,14 +28,14 @@ int handover_begin(struct ledger *ledger, struct execution *e)
 {
     struct pollfd cancel = {.fd = e->cancel_fd, .events = POLLIN};
     struct err err = {0};
-    int r = e->waits ? ledger_begin(ledger, e->id, &err) : 0;
+    int r = e->waits ? ledger_begin(ledger, e->id, e->retries > 0, &err) : 0;
 
     while (r < 0 && r != -EEXIST) {
         log_warn("engine", "execution=%s waits=\"%s\"", e->id, err.message);
         if (poll(&cancel, 1, ASK_AGAIN_MS) > 0)
             return -ECANCELED;
         err = (struct err){0};
-        r = ledger_begin(ledger, e->id, &err);
+        r = ledger_begin(ledger, e->id, e->retries > 0, &err);
     }
     e->waits = false;
     if (r < 0)
@@ -47,7 +47,7 @@ bool handover_is_gone(struct ledger *ledger, struct execution *e)
 {
     struct pollfd cancel = {.fd = e->cancel_fd, .events = POLLIN};
     struct err err = {0};
-    int r = ledger_begin(ledger, e->id, &err);
+    int r = ledger_begin(ledger, e->id, e->retries > 0, &err);
 
     if (r == 0)
         e->waits = false;
@@ -65,7 +65,7 @@ bool handover_leave(struct ledger *ledger, struct execution *e)
 {
     struct err err = {0};
 
-    if (!e->waits)
+    if (!ledger || (!e->waits && e->retries == 0))
         return false;
     if (ledger_leave(ledger, e->id, &err) < 0) {
         log_error("engine", "execution=%s not_left=\"%s\"", e->id, err.message);
@@ -74,4 +74,9 @@ bool handover_leave(struct ledger *ledger, struct execution *e)
     log_info("engine", "execution=%s left=\"to other nodes\"", e->id);
     execution_move(e);
     return true;
+}
+
+bool handover_resign(struct ledger *ledger, struct execution *e)
+{
+    return __atomic_load_n(&e->is_left, __ATOMIC_ACQUIRE) && handover_leave(ledger, e);
 }

@@ -26,7 +26,9 @@ int handover_begin(struct ledger *ledger, struct execution *e);
  * it is this node's still, or that is not known yet.
  */
 bool handover_is_gone(struct ledger *ledger, struct execution *e);
-/* It does not begin here: others may. False where nobody can. */
+/* It does not begin, or go on, here: others may begin it. False where nobody can. */
 bool handover_leave(struct ledger *ledger, struct execution *e);
+/* The same of one whose run has been cancelled, where that was done for this. */
+bool handover_resign(struct ledger *ledger, struct execution *e);
 
 #endif

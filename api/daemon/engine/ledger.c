@@ -135,6 +135,23 @@ static int yield(struct ledger *ledger, const struct record *record, struct reco
     return -EEXIST;
 }
 
+/*
+ * This node was taken for lost, and another one runs it again: what ran here is none of it any
+ * more. -ESTALE, or -errno.
+ */
+static int reopen(struct ledger *ledger, const struct record *ours, struct record *theirs,
+                  struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(ledger->env.store);
+    int r = registry_record_reopen(ledger->env.registry, theirs, err);
+
+    log_warn("ledger", "execution=%s ended=%s begun_again_by=%s", ours->id, ours->status,
+             theirs->node);
+    if (r == 0 && ours->artifact_digest[0])
+        (void)store_release(store, ours->artifact_digest, NULL);
+    return r < 0 ? r : -ESTALE;
+}
+
 static int tell_end(struct ledger *ledger, struct record *record, struct buf *ret_result,
                     struct err *err)
 {
@@ -143,6 +160,8 @@ static int tell_end(struct ledger *ledger, struct record *record, struct buf *re
 
     if (r == -EEXIST)
         r = yield(ledger, record, &theirs.record, ret_result, err);
+    if (r == -EBUSY && theirs.record.accepted_ns == record->accepted_ns)
+        r = reopen(ledger, record, &theirs.record, err);
     record_copy_finish(&theirs);
     return r;
 }
@@ -181,7 +200,7 @@ int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result)
     /* Whoever has it now is to end it too. */
     if (r == -EBUSY && strcmp(record.status, "cancelled") == 0)
         (void)cluster_record_cancel(ledger->env.cluster, id, &err);
-    if (r < 0 && r != -EEXIST && r != -EBUSY)
+    if (r < 0 && r != -EEXIST && r != -EBUSY && r != -ESTALE)
         log_warn("ledger", "execution=%s is=\"not told yet\" reason=\"%s\"", id, err.message);
     return r;
 }
@@ -243,6 +262,20 @@ static void stop(void *ctx, const struct record *record)
     if (!ends_add(&ledger->ends, record->tenant, record->id, record->status[0] != '\0'))
         log_warn("ledger", "execution=%s is=\"not ended\" reason=\"too many are to be ended\"",
                  record->id);
+}
+
+/*
+ * This process was taken for lost, and another one has begun anew what runs here. What waits
+ * here hears of it when its turn comes.
+ */
+static void taken(void *ctx, const struct record *record)
+{
+    struct ledger *ledger = ctx;
+    struct execution *e = engine_find(ledger->engine, record->tenant, record->id);
+
+    if (e && execution_get_state(e) != EXECUTION_ACCEPTED)
+        (void)ends_add(&ledger->ends, record->tenant, record->id, true);
+    execution_unref(e);
 }
 
 static void tell_again(struct ledger *ledger, const char *id)
@@ -307,13 +340,13 @@ static bool wait_due(struct ledger *ledger)
 
 /* One at a time: whoever asks meanwhile asks another node, or again. */
 int ledger_take_over(struct ledger *ledger, const char *id,
-                     const struct registry_process *process, struct err *err)
+                     const struct registry_process *process, bool is_lost, struct err *err)
 {
     int r;
 
     if (pthread_mutex_trylock(&ledger->taking) != 0)
         return err_set(err, EBUSY, "this node is about to take another one over");
-    r = ledger->waiting.resume ? waiting_take_over(&ledger->waiting, id, process, err)
+    r = ledger->waiting.resume ? waiting_take_over(&ledger->waiting, id, process, is_lost, err)
                                : err_set(err, EAGAIN, "this node takes nothing over now");
     (void)pthread_mutex_unlock(&ledger->taking);
     return r;
@@ -337,7 +370,7 @@ static int take_lost(void *ctx, const char *id, const struct registry_process *p
         return err_set(err, EAGAIN, "this node has no room");
     if (!cluster_has_turn(ledger->env.cluster, id))
         return -ENOTSUP;
-    return ledger_take_over(ledger, id, process, err);
+    return ledger_take_over(ledger, id, process, true, err);
 }
 
 /* The next of what others have, in turn. False where there is none. */
@@ -411,6 +444,7 @@ int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err)
                                              .look = look,
                                              .apply = apply,
                                              .stop = stop,
+                                             .taken = taken,
                                              .tell_anew = tell_anew,
                                              .tick = tick};
     int r;

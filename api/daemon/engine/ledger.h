@@ -58,16 +58,18 @@ int ledger_offer(struct ledger *ledger, const struct registry_execution *executi
 int ledger_take(struct ledger *ledger, const char *tenant,
                 const struct registry_execution *execution, bool waits, struct err *err);
 /*
- * One that was offered begins. 0; -EEXIST: it has ended, or another node has
- * it, as its row says now; -EAGAIN.
+ * One that was offered begins; again: where this process is lost another one may begin it. 0;
+ * -EEXIST: it has ended, or another node has it, as its row says now; -EAGAIN.
  */
-int ledger_begin(struct ledger *ledger, const char *id, struct err *err);
-/* One that was offered is not begun here: others may. 0 or -errno. */
+int ledger_begin(struct ledger *ledger, const char *id, bool again, struct err *err);
+/* One that was offered is not begun here, or does not go on: others may begin it. 0 or -errno.
+ */
 int ledger_leave(struct ledger *ledger, const char *id, struct err *err);
 /*
  * Tells the cluster how an execution ended, which its row says. Where that cannot be now it is
  * told later. 0; -EEXIST where the cluster has another end of it, which the row says now, with
- * its result (caller's).
+ * its result (caller's); -ESTALE where it has not ended: another node has begun it again, as
+ * the row says now.
  */
 int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result);
 /* Until what another node accepted is a row here, for a few seconds. 0 or -EAGAIN. */
@@ -76,7 +78,7 @@ int ledger_await(struct ledger *ledger, const char *tenant, const char *id, stru
 void ledger_note_room(struct ledger *ledger);
 /* As waiting_take_over. */
 int ledger_take_over(struct ledger *ledger, const char *id,
-                     const struct registry_process *process, struct err *err);
+                     const struct registry_process *process, bool is_lost, struct err *err);
 /* Wants an execution of another node to end. As cluster_record_cancel. */
 int ledger_cancel(struct ledger *ledger, const char *id, struct err *err);
 

@@ -186,7 +186,7 @@ static int pass(struct ledger *ledger, const struct record *ours, struct record 
     return r < 0 ? r : -EEXIST;
 }
 
-int ledger_begin(struct ledger *ledger, const char *id, struct err *err)
+int ledger_begin(struct ledger *ledger, const char *id, bool again, struct err *err)
 {
     _cleanup_free_ char *unused = NULL;
     struct record_copy theirs = {0};
@@ -202,7 +202,7 @@ int ledger_begin(struct ledger *ledger, const char *id, struct err *err)
     if (r == -EEXIST)
         r = pass(ledger, &record, &theirs.record, err);
     record_copy_finish(&theirs);
-    return r < 0 ? r : registry_record_begun(ledger->env.registry, id, err);
+    return r < 0 || again ? r : registry_record_begun(ledger->env.registry, id, err);
 }
 
 int ledger_leave(struct ledger *ledger, const char *id, struct err *err)

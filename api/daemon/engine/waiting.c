@@ -45,6 +45,7 @@ int waiting_keep(struct store *store, struct objects *objects, const char *image
 void waiting_add(const struct waiting_request *request, struct record *record)
 {
     record->waits = true;
+    record->retries = request->retries;
     record->request = request->object[0] ? NULL : (const char *)request->text.data;
     record->request_bytes = request->text.len;
     memcpy(record->request_object, request->object, sizeof(record->request_object));
@@ -209,7 +210,7 @@ static int see_to(struct waiting_env *env, int claimed, const struct record *rec
 }
 
 int waiting_take_over(struct waiting_env *env, const char *id,
-                      const struct registry_process *process, struct err *err)
+                      const struct registry_process *process, bool is_lost, struct err *err)
 {
     struct record_copy copy = {0};
     int r;
@@ -217,7 +218,8 @@ int waiting_take_over(struct waiting_env *env, const char *id,
     /* Who asks again did not hear that it was taken. */
     if (is_here(env, id))
         return 0;
-    r = cluster_record_claim(env->cluster, id, process->node, process->instance, &copy, err);
+    r = cluster_record_claim(env->cluster, id, process->node, process->instance, is_lost, &copy,
+                             err);
     (void)snprintf(copy.record.id, sizeof(copy.record.id), "%s", id);
     r = see_to(env, r, &copy.record, err);
     record_copy_finish(&copy);
@@ -244,7 +246,9 @@ static bool settle_one(const struct waiting_env *env, const char *id)
 {
     struct record_copy copy = {0};
     struct err err = {0};
-    int r = is_here(env, id) ? 0 : cluster_record_claim(env->cluster, id, "", "", &copy, &err);
+    int r = is_here(env, id)
+                ? 0
+                : cluster_record_claim(env->cluster, id, "", "", false, &copy, &err);
 
     if (r == -EOWNERDEAD)
         r = give_up(env, &copy.record, "it was not confirmed that this node has it", &err);

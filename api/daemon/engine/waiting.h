@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executions of a cluster that have not begun. What others need to run one lies with its
- * record: where its process ends, is lost, or gives it away, another one takes it over, and
- * runs it as if it had been asked itself. Whoever changes the record first has it.
+ * Executions of a cluster that have not begun, or may be begun again. What others need to run
+ * one lies with its record: where its process ends, is lost, or gives it away, another one
+ * takes it over, and runs it as if it had been asked itself. Whoever changes the record first
+ * has it.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_WAITING_H
 #define SKILLVM_API_DAEMON_ENGINE_WAITING_H
@@ -17,6 +18,7 @@ struct waiting_request {
     struct buf text;                 /* a JSON string; empty where it is an object */
     char object[RECORD_DIGEST_SIZE]; /* "": none */
     char image[RECORD_IMAGE_SIZE];
+    unsigned retries; /* how often others may begin it again */
 };
 /*
  * Keeps the JSON of a request for others that have its image. 0; -ENOMEM; -errno; what
@@ -49,13 +51,14 @@ struct waiting_env {
     size_t n_doubts;
 };
 /*
- * Takes one over that waits at a process and runs it, or ends it as failed where nobody can. 0:
+ * Takes one over that waits at a process, or that one which is lost began and others may begin
+ * again, and runs it, or ends it as failed where nobody can. 0:
  * it is seen to, or is here already; -ENOENT: it is that process's no more, as its row says
  * now; -EBUSY: it waits there as before; -ENOTSUP: the same, for others have its image;
  * -EAGAIN: the cluster cannot be asked.
  */
 int waiting_take_over(struct waiting_env *env, const char *id,
-                      const struct registry_process *process, struct err *err);
+                      const struct registry_process *process, bool is_lost, struct err *err);
 /*
  * Looks at what the servers have of one that a process has, as its row says: where that has
  * ended, or another one has it, the row says so too. 0, -ENOENT where they have nothing of it,

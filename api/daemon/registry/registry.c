@@ -39,6 +39,7 @@ static const struct registry_statements *const parts[REGISTRY_PARTS] = {
     [REGISTRY_SESSIONS] = &registry_session_statements,
     [REGISTRY_CHANGES] = &registry_change_statements,
     [REGISTRY_RECORDS] = &registry_record_statements,
+    [REGISTRY_RECORD_PLACE] = &registry_record_place_statements,
     [REGISTRY_SKILL_PLAN] = &registry_skill_plan_statements,
     [REGISTRY_FILE_PLAN] = &registry_file_plan_statements,
     [REGISTRY_ENTRIES] = &registry_entry_statements,

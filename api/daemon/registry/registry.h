@@ -144,7 +144,10 @@ struct registry_ending {
     bool is_shared;  /* with a cluster, which is to be told */
 };
 
-/* Stores it, and what it used, or neither; durable on return. 0 or -EIO. */
+/*
+ * Stores it, and what it used, or neither; durable on return. 0; -ENOENT of one that is shared
+ * and is another process's by now, or of a tenant that was deleted; -EIO.
+ */
 int registry_execution_end(struct registry *registry, const char *id,
                            const struct registry_ending *ending, struct err *err);
 /* 0; -ENOENT also for another tenant's; -EIO. */

@@ -38,7 +38,8 @@ static const char *const text[N_STATEMENTS] = {
                " accepted_ns, idempotency_key, request_digest, tenant_id)"
                " SELECT ?1, 'accepted', ?2, ?3, ?4, ?5, ?6, ?7, id FROM tenants WHERE id = ?8",
     [END] = "UPDATE executions SET status = ?2, result = ?3, finished_ns = ?4,"
-            " artifact_digest = ?5, artifact_bytes = ?6, result_bytes = ?7 WHERE id = ?1",
+            " artifact_digest = ?5, artifact_bytes = ?6, result_bytes = ?7 WHERE id = ?1"
+            " AND (NOT ?8 OR NOT EXISTS(SELECT 1 FROM records WHERE id = ?1 AND node <> ''))",
     [CHARGE] = "INSERT INTO usage(tenant_id, day, cpu_ms)"
                " SELECT tenant_id, ?2, ?3 FROM executions WHERE id = ?1"
                " ON CONFLICT(tenant_id, day) DO UPDATE SET cpu_ms = cpu_ms + ?3",
@@ -131,14 +132,19 @@ int registry_execution_by_key(struct registry *registry, const char *tenant, con
 static int end_row(struct registry *registry, const char *id,
                    const struct registry_ending *ending, struct err *err)
 {
-    return registry_step(registry, REGISTRY_EXECUTIONS, END,
-                         REGISTRY_VALUES(registry_text(id), registry_text(ending->status),
-                                         registry_bytes(ending->result, ending->result_len),
-                                         registry_number(ending->finished_ns),
-                                         registry_text(ending->artifact_digest),
-                                         registry_number(ending->artifact_bytes),
-                                         registry_number(ending->result_len)),
-                         "store a result", err);
+    int r =
+        registry_put_step(registry, REGISTRY_EXECUTIONS, END,
+                          REGISTRY_VALUES(registry_text(id), registry_text(ending->status),
+                                          registry_bytes(ending->result, ending->result_len),
+                                          registry_number(ending->finished_ns),
+                                          registry_text(ending->artifact_digest),
+                                          registry_number(ending->artifact_bytes),
+                                          registry_number(ending->result_len),
+                                          registry_number(ending->is_shared)),
+                          "store a result", err);
+
+    /* Of a tenant that was deleted, or another process's by now. */
+    return r == -ENOENT && !ending->is_shared ? 0 : r;
 }
 
 int registry_execution_end(struct registry *registry, const char *id,

@@ -24,6 +24,7 @@ enum registry_part {
     REGISTRY_SESSIONS,
     REGISTRY_CHANGES,
     REGISTRY_RECORDS,
+    REGISTRY_RECORD_PLACE,
     REGISTRY_SKILL_PLAN,
     REGISTRY_FILE_PLAN,
     REGISTRY_ENTRIES,
@@ -48,6 +49,7 @@ extern const struct registry_statements registry_retention_statements;
 extern const struct registry_statements registry_session_statements;
 extern const struct registry_statements registry_change_statements;
 extern const struct registry_statements registry_record_statements;
+extern const struct registry_statements registry_record_place_statements;
 extern const struct registry_statements registry_skill_plan_statements;
 extern const struct registry_statements registry_file_plan_statements;
 extern const struct registry_statements registry_entry_statements;
@@ -169,6 +171,11 @@ int registry_changes(struct registry *registry);
 #define REGISTRY_LIMIT_PLACES TENANT_LIMITS_EACH(REGISTRY_LIMIT_PLACE) "?, ?, ?"
 /* After they were read: a reuse that nobody knows is none at all. */
 void registry_mend_limits(struct tenant_limits *limits);
+
+struct change_place;
+/* Within a transaction. 0 or -EIO. */
+int registry_records_put_place(struct registry *registry, const struct change_place *place,
+                               struct err *err);
 
 /* Takes the lock and runs SQL text that gives no rows anybody wants. 0 or -EIO. */
 int registry_execute(struct registry *registry, const char *sql, const char *what,

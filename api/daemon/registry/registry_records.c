@@ -26,14 +26,11 @@ enum statement {
     TOLD,
     TOLD_BEGIN,
     UNTELL,
-    GET_PLACE,
-    PUT_PLACE,
-    FORGET_PLACE,
-    FORGET_OTHERS,
     PROCESS,
     UNFINISHED,
     OTHER,
     IS_THERE,
+    REOPEN,
     TAKE_OVER,
     DROP_OLD,
     PASS,
@@ -101,12 +98,6 @@ static const char *const text[N_STATEMENTS] = {
     [UNTELL] = "UPDATE records SET is_told = 0 WHERE node = '' AND id IN"
                " (SELECT id FROM executions WHERE finished_ns IS NULL UNION ALL"
                " SELECT id FROM executions WHERE finished_ns >= ?1 AND result IS NOT NULL)",
-    [GET_PLACE] = "SELECT bucket, revision, noted_ns FROM records_place",
-    [PUT_PLACE] = "INSERT OR REPLACE INTO records_place(one, bucket, revision, noted_ns)"
-                  " VALUES(1, ?1, ?2, ?3)",
-    [FORGET_PLACE] = "DELETE FROM records_place",
-    [FORGET_OTHERS] = "DELETE FROM executions WHERE finished_ns IS NULL"
-                      " AND id IN (SELECT id FROM records WHERE node <> '')",
     [PROCESS] = "SELECT DISTINCT r.node, r.instance FROM executions e"
                 " JOIN records r ON r.id = e.id WHERE e.finished_ns IS NULL AND r.node <> ''"
                 " AND (r.node, r.instance) > (?1, ?2) ORDER BY r.node, r.instance LIMIT 1",
@@ -117,7 +108,7 @@ static const char *const text[N_STATEMENTS] = {
                    " AND r.waits = ?3 AND e.id > ?4 ORDER BY e.id LIMIT 1",
     /* Changes a row as it is: a transaction's own rows are read by no other way. */
     /* Of two nodes that begin one at once the last one has it. */
-    [TAKE_OVER] = "UPDATE records SET node = '', instance = '', waits = 0"
+    [TAKE_OVER] = "UPDATE records SET node = '', instance = '', waits = ?3"
                   " WHERE id = ?1 AND node <> ''"
                   " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?2"
                   " AND finished_ns IS NULL)",
@@ -128,8 +119,8 @@ static const char *const text[N_STATEMENTS] = {
     [PASS] = "UPDATE records SET node = ?2, instance = ?3, waits = ?4"
              " WHERE id = ?1 AND (node <> '' OR ?5)"
              " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND finished_ns IS NULL)",
-    /* Ours waits, and another process says that it has it. */
-    [YIELD] = "UPDATE records SET node = ?2, instance = ?3, waits = 0"
+    /* Ours others may begin, and another process says that it has it. */
+    [YIELD] = "UPDATE records SET node = ?2, instance = ?3, waits = ?4"
               " WHERE id = ?1 AND node = '' AND waits"
               " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND finished_ns IS NULL)",
     [KEEP] = "UPDATE records SET waits = 0 WHERE id = ?1",
@@ -138,6 +129,8 @@ static const char *const text[N_STATEMENTS] = {
               " (SELECT id FROM executions WHERE finished_ns IS NULL)",
     [IS_THERE] = "UPDATE records SET is_told = is_told WHERE id = ?1"
                  " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?2)",
+    [REOPEN] = "UPDATE executions SET status = 'accepted', result = NULL, finished_ns = NULL,"
+               " artifact_digest = NULL, artifact_bytes = 0, result_bytes = 0 WHERE id = ?1",
     [OTHER] = "SELECT " ACCEPTED " FROM executions e JOIN records r ON r.id = e.id"
               " WHERE e.id = ?1",
 };
@@ -203,12 +196,12 @@ static int is_there(struct registry *registry, const char *id, const char *tenan
 
 /* Another node began it at the same moment, and was overruled by the servers. */
 static int take_over(struct registry *registry, const char *tenant,
-                     const struct registry_execution *execution, struct err *err)
+                     const struct registry_execution *execution, bool waits, struct err *err)
 {
-    int r =
-        registry_put_step(registry, REGISTRY_RECORDS, TAKE_OVER,
-                          REGISTRY_VALUES(registry_text(execution->id), registry_text(tenant)),
-                          "store an execution", err);
+    int r = registry_put_step(registry, REGISTRY_RECORDS, TAKE_OVER,
+                              REGISTRY_VALUES(registry_text(execution->id),
+                                              registry_text(tenant), registry_number(waits)),
+                              "store an execution", err);
 
     if (r == 0)
         return registry_step(registry, REGISTRY_RECORDS, ADOPT_BEGIN,
@@ -227,7 +220,7 @@ static int accept(struct registry *registry, const char *tenant,
                               "store an execution", err);
 
     if (r == -ENOENT)
-        return take_over(registry, tenant, execution, err);
+        return take_over(registry, tenant, execution, waits, err);
     return r < 0 ? r
                  : registry_step(
                        registry, REGISTRY_RECORDS, NOTE_OWN,
@@ -252,9 +245,11 @@ int registry_record_begun(struct registry *registry, const char *id, struct err 
                         "note that an execution begins", err);
 }
 
+/* Where its process is lost another one begins it. */
+#define MAY_BEGIN(record) ((record)->waits || (record)->retries > 0)
 #define PASSED(record, also_ours)                                                              \
     REGISTRY_VALUES(registry_text((record)->id), registry_text((record)->node),                \
-                    registry_text((record)->instance), registry_number((record)->waits),       \
+                    registry_text((record)->instance), registry_number(MAY_BEGIN(record)),     \
                     registry_number(also_ours))
 
 int registry_record_pass(struct registry *registry, const struct record *record,
@@ -414,6 +409,33 @@ int registry_record_adopt(struct registry *registry, const struct record *record
     return r < 0 ? r : registry_transaction_end(registry, adopt(registry, record, err), err);
 }
 
+static int reopen(struct registry *registry, const struct record *record, struct err *err)
+{
+    struct record open = {0};
+    int r = uncharge(registry, record->id, 0, err);
+
+    if (r < 0)
+        return r;
+    memcpy(open.id, record->id, sizeof(open.id));
+    r = note_end(registry, &open, err);
+    if (r < 0)
+        return r;
+    r = registry_step(registry, REGISTRY_RECORDS, REOPEN,
+                      REGISTRY_VALUES(registry_text(record->id)), "begin an execution anew",
+                      err);
+    return r < 0 ? r
+                 : registry_step(registry, REGISTRY_RECORDS, PASS, PASSED(record, true),
+                                 "store an execution", err);
+}
+
+int registry_record_reopen(struct registry *registry, const struct record *record,
+                           struct err *err)
+{
+    int r = registry_transaction_begin(registry, err);
+
+    return r < 0 ? r : registry_transaction_end(registry, reopen(registry, record, err), err);
+}
+
 /*
  * Servers may take two ends of one execution that came at once, and nodes see both or the last
  * alone: the last one is true. -ENOENT: it is the one that is here.
@@ -467,9 +489,7 @@ static int make(struct registry *registry, const struct record *record, struct e
 
     if (r < 0)
         return r;
-    r = registry_step(registry, REGISTRY_RECORDS, YIELD,
-                      REGISTRY_VALUES(registry_text(record->id), registry_text(record->node),
-                                      registry_text(record->instance)),
+    r = registry_step(registry, REGISTRY_RECORDS, YIELD, PASSED(record, false),
                       "store an execution", err);
     if (r < 0 || !record->status[0])
         return r;
@@ -497,16 +517,6 @@ static int make_all(struct registry *registry, size_t n, registry_record_at *at,
     return 0;
 }
 
-static int put_place(struct registry *registry, const struct change_place *place,
-                     struct err *err)
-{
-    return registry_step(registry, REGISTRY_RECORDS, PUT_PLACE,
-                         REGISTRY_VALUES(registry_text(place->bucket),
-                                         registry_number(place->revision),
-                                         registry_number(place->noted_ns)),
-                         "note the place of executions", err);
-}
-
 int registry_records_make(struct registry *registry, size_t n, registry_record_at *at,
                           const void *ctx, const struct change_place *place,
                           unsigned *ret_conflicts, struct err *err)
@@ -517,33 +527,8 @@ int registry_records_make(struct registry *registry, size_t n, registry_record_a
         return r;
     *ret_conflicts = 0;
     r = make_all(registry, n, at, ctx, ret_conflicts, err);
-    return registry_transaction_end(registry, r < 0 ? r : put_place(registry, place, err), err);
-}
-
-int registry_records_place(struct registry *registry, struct change_place *ret, struct err *err)
-{
-    int r =
-        registry_read_row(registry, REGISTRY_RECORDS, GET_PLACE, REGISTRY_VALUES({0}),
-                          &registry_place_rows, ret, "look up the place of executions", err);
-
-    if (r != -ENOENT)
-        return r;
-    *ret = (struct change_place){0};
-    return 0;
-}
-
-int registry_records_forget(struct registry *registry, struct err *err)
-{
-    struct change_place there;
-    int r = registry_records_place(registry, &there, err);
-
-    if (r < 0 || !there.bucket[0])
-        return r;
-    r = registry_run(registry, REGISTRY_RECORDS, FORGET_OTHERS, REGISTRY_VALUES({0}),
-                     "forget what others run", err);
-    return r < 0 ? r
-                 : registry_run(registry, REGISTRY_RECORDS, FORGET_PLACE, REGISTRY_VALUES({0}),
-                                "forget the place of executions", err);
+    return registry_transaction_end(
+        registry, r < 0 ? r : registry_records_put_place(registry, place, err), err);
 }
 
 int registry_record_process(struct registry *registry, const struct registry_process *after,

@@ -12,12 +12,12 @@
 
 /*
  * As registry_execution_accept, of one that the cluster knows of, also where another process
- * had it. waits: others may take it over until it begins.
+ * had it. waits: others may take it over until it begins, or where this process is lost.
  */
 int registry_record_accept(struct registry *registry, const char *tenant,
                            const struct registry_execution *execution, bool waits,
                            struct err *err);
-/* An own one that waited begins. 0 or -EIO. */
+/* An own one that waited begins, and nobody else may begin it any more. 0 or -EIO. */
 int registry_record_begun(struct registry *registry, const char *id, struct err *err);
 /* One that has not ended is the process's that its record names, whosever it was. 0 or -EIO. */
 int registry_record_pass(struct registry *registry, const struct record *record,
@@ -47,6 +47,12 @@ int registry_records_untell(struct registry *registry, uint64_t since_ns, struct
 /* What others say of an own row and its end takes the place of what it says. 0 or -EIO. */
 int registry_record_adopt(struct registry *registry, const struct record *record,
                           struct err *err);
+/*
+ * An own row has not ended, whatever it says: the process that its record names has begun it
+ * anew. 0 or -EIO.
+ */
+int registry_record_reopen(struct registry *registry, const struct record *record,
+                           struct err *err);
 
 /* A row says what others say of it, that has ended or not: as of one of these two. */
 int registry_record_believe(struct registry *registry, const struct record *record,

@@ -161,7 +161,7 @@ static bool take_waiting(struct daemon *d, const struct forward_head *head)
 
     memcpy(process.node, head->node, sizeof(process.node));
     memcpy(process.instance, head->instance, sizeof(process.instance));
-    return ledger_take_over(d->ledger, head->id, &process, &ignored) == 0;
+    return ledger_take_over(d->ledger, head->id, &process, false, &ignored) == 0;
 }
 
 void forward_take(void *place, const char *data, size_t len, struct buf *answer)
@@ -189,7 +189,9 @@ int forward_resume(void *place, const struct record *record, const char *request
     struct call call = {.place = place,
                         .given = {.id = record->id,
                                   .digest = record->request_digest,
-                                  .accepted_ns = record->accepted_ns}};
+                                  .accepted_ns = record->accepted_ns,
+                                  .retries = record_retries_left(record),
+                                  .lost = record->waits ? NULL : record->node}};
 
     if (!may_begin(call.place->daemon, record->tenant))
         return err_set(err, ENOENT, "its tenant is disabled, or gone");

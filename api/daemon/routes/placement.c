@@ -22,7 +22,7 @@ static enum forward_result send(struct daemon *d, const struct placement_wish *w
     return forward_send(d, &forward);
 }
 
-/* It will wait, and until it begins others may run it. */
+/* Others may run it until it begins, or where this node is lost. */
 static bool keep(struct daemon *d, struct http_request *http, const struct placement_wish *wish,
                  struct execution *e, struct http_reply *reply)
 {
@@ -34,6 +34,7 @@ static bool keep(struct daemon *d, struct http_request *http, const struct place
         return false;
     r = waiting_keep(d->store, d->objects, image_of(d, e), wish->text, wish->len, &e->request,
                      &err);
+    e->request.retries = e->retries;
     e->waits = r == 0;
     return r == 0 || failure_reply(reply, r, &err);
 }
@@ -45,8 +46,11 @@ enum placement placement_choose(struct daemon *d, struct http_request *http,
     enum forward_result result = FORWARD_NOBODY;
 
     /* Only this node has its session. */
-    if (!d->ledger || engine_has_turn(d->engine, e) || e->session)
+    if (!d->ledger || e->session)
         return PLACEMENT_HERE;
+    if (engine_has_turn(d->engine, e))
+        return e->retries == 0 || keep(d, http, wish, e, reply) ? PLACEMENT_HERE
+                                                                : PLACEMENT_FAILED;
     /* Where its tenant has all it may there is no turn for it elsewhere either. */
     if (!e->is_given && !engine_has_room(d->engine))
         result = send(d, wish, e);

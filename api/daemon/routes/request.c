@@ -264,6 +264,17 @@ static int take_bool(const cJSON *json, const char *key, bool *ret, struct err *
     return 0;
 }
 
+static int take_retries(const cJSON *json, struct request *q, struct err *err)
+{
+    const double n = cJSON_IsNumber(json) ? json->valuedouble : -1;
+
+    if (!(n >= 0 && n <= LIMIT_RETRIES) || n != (unsigned)n)
+        return err_set(err, EINVAL, "\"retries\" must be a whole number from 0 to %u",
+                       LIMIT_RETRIES);
+    q->retries = (unsigned)n;
+    return 0;
+}
+
 /* Clients with optional fields send an empty one. */
 static int take_entry_point(const cJSON *json, struct request *q, struct err *err)
 {
@@ -420,6 +431,8 @@ static int take_member(const char *body, const struct json_member *m, struct req
         r = take_timeout(json, q, err);
     else if (json_slice_is(m->key, "async"))
         r = take_bool(json, "async", &q->is_async, err);
+    else if (json_slice_is(m->key, "retries"))
+        r = take_retries(json, q, err);
     else if (json_slice_is(m->key, "fresh"))
         r = take_bool(json, "fresh", &q->is_fresh, err);
     else if (json_slice_is(m->key, "network"))
@@ -437,10 +450,10 @@ static int take_member(const char *body, const struct json_member *m, struct req
 static bool is_known(struct json_slice key)
 {
     static const char *const known[] = {
-        "skill",       "version",     "code",   "lang",  "script",          "module",
-        "entry_point", "entrypoint",  "env",    "args",  "timeout",         "limits",
-        "files",       "input_files", "async",  "fresh", "idempotency_key", "stdin",
-        "image",       "session_id",  "network"};
+        "skill",       "version",     "code",    "lang",   "script",          "module",
+        "entry_point", "entrypoint",  "env",     "args",   "timeout",         "limits",
+        "files",       "input_files", "async",   "fresh",  "idempotency_key", "stdin",
+        "image",       "session_id",  "network", "retries"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (json_slice_is(key, known[i]))
@@ -496,6 +509,21 @@ static int check_what(const struct request *q, bool inline_skill, struct err *er
     return 0;
 }
 
+/* What another node is to run it by. */
+static int check_retries(const struct request *q, bool inline_skill, struct err *err)
+{
+    if (q->retries == 0)
+        return 0;
+    if (!q->is_async)
+        return err_set(err, EINVAL,
+                       "\"retries\" needs \"async\": who waits for the answer asks again");
+    if (inline_skill || q->session)
+        return err_set(err, EINVAL,
+                       "\"retries\" and %s exclude each other: no other node has that",
+                       inline_skill ? "an archive" : "\"session_id\"");
+    return 0;
+}
+
 static int parse(const char *body, size_t len, bool inline_skill, struct request *q,
                  struct err *err)
 {
@@ -509,6 +537,9 @@ static int parse(const char *body, size_t len, bool inline_skill, struct request
     if (r < 0)
         return r;
     r = check_what(q, inline_skill, err);
+    if (r < 0)
+        return r;
+    r = check_retries(q, inline_skill, err);
     return r < 0 || !q->code
                ? r
                : code_language(q->lang, q->code, strlen(q->code), &q->code_lang, err);

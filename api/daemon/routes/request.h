@@ -58,8 +58,9 @@ struct request {
     struct request_file *files;
     size_t n_files;
     bool is_async;
-    bool is_fresh; /* its machine shall run nothing else */
-    char *network; /* hosts as of base/host_pattern.h, "" for none at all; NULL: not given */
+    unsigned retries; /* how often it may be begun again where its node is lost */
+    bool is_fresh;    /* its machine shall run nothing else */
+    char *network;    /* hosts as of base/host_pattern.h, "" for none at all; NULL: not given */
     char *idempotency_key;
     char *session;
 };

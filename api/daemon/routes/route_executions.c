@@ -329,6 +329,12 @@ static bool adopt_draft(struct creation *c, struct http_reply *reply)
     c->e->admitted = true;
     c->e->is_taken = true;
     c->e->accepted_ns = c->given->accepted_ns;
+    c->e->retries = c->given->retries;
+    if (c->given->lost && r == 0 &&
+        skill_warn(&c->e->warnings,
+                   "the node %s was lost while this ran: it was begun again from the start",
+                   c->given->lost) < 0)
+        r = err_no_memory(&err);
     return failure_or_true(reply, r, &err);
 }
 
@@ -345,6 +351,7 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
     if (c->given)
         (void)snprintf(c->e->id, sizeof(c->e->id), "%s", c->given->id);
     c->e->is_given = c->given != NULL;
+    c->e->retries = c->request.retries;
     c->e->session = steal_ptr(&c->request.session);
     if (key && !c->given && c->daemon->ledger && ledger_id_of_key(c->tenant, key, c->e->id) < 0)
         return failure_or_true(reply, -EIO, &err);

@@ -16,6 +16,7 @@
 #define LIMIT_NAME_BYTES        256u
 #define LIMIT_VERSION_BYTES     71u /* "sha256:" and a digest */
 #define LIMIT_KEY_BYTES         255u
+#define LIMIT_RETRIES           5u
 #define LIMIT_ENTRY_BYTES       1024u
 #define LIMIT_INSTRUCTIONS      (100u * 1024u) /* one environment string may not pass 128 KiB */
 #define LIMIT_TIMEOUT_MS        600000u

@@ -43,9 +43,11 @@ struct record {
 
     /*
      * It has not begun: where its process is gone, or gives it away, another one runs what its
-     * request says.
+     * request says. So does one of what ran at a process that is gone, as often as it may.
      */
     bool waits;
+    unsigned retries; /* how often it may be begun again; its request is there while it is > 0
+                       */
     char request_object[RECORD_DIGEST_SIZE]; /* of the object that the request is; or it is
                                                 here: */
     const char *request;                     /* borrowed, one JSON string */

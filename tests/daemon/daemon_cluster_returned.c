@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What may be begun again elsewhere, and its node ends in order, or comes back. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/waiting_world.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+static void finish(struct waiting_world *w)
+{
+    nodes_end(&w->b);
+    harness_finish(&w->a);
+    nats_end(&w->nats);
+}
+
+/* It need not wait for the rest of its time where a node ends in order. */
+static void what_a_node_leaves_as_it_stops_is_begun_again(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38];
+
+    (void)state;
+    waiting_begin_retried(&w, id);
+    (void)kill(w.a.pid, SIGTERM);
+    assert_int_equal(harness_stop(&w.a, SIGTERM), 0);
+    waiting_again_at_b(&w, id);
+    nodes_cancel(&w.b, id);
+    finish(&w);
+}
+
+/* A node that stood still for so long that it was taken for lost gives up what it ran. */
+static void return_late(bool has_ended)
+{
+    struct waiting_world w = {0};
+    char id[38];
+
+    waiting_begin_retried(&w, id);
+    harness_freeze(w.a.pid);
+    waiting_again_at_b(&w, id);
+    if (has_ended)
+        harness_kill_children(&w.a);
+    assert_int_equal(kill(w.a.pid, SIGCONT), 0);
+    nats_wait_node(&w.a, NODE_JOINED);
+    harness_wait_metrics(&w.a, "\nskillvm_executions_running 0\n", true);
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"running\"");
+    waiting_expect(&w, id, "\"node\":\"b\"", true);
+    nodes_cancel(&w.a, id);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"cancelled\"");
+    nodes_wait(&w.a, nodes_path_of(id), 200, WAITING_AGAIN);
+    nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
+    waiting_finish(&w);
+}
+
+static void who_was_away_ends_what_others_began_again(void **state)
+{
+    (void)state;
+    return_late(false);
+}
+
+static void an_end_that_comes_too_late_is_none(void **state)
+{
+    (void)state;
+    return_late(true);
+}
+
+/* Who wanted it to end does not get it begun again. */
+static void what_was_to_end_is_not_begun_again(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38];
+
+    (void)state;
+    waiting_begin_retried(&w, id);
+    harness_freeze(w.a.pid);
+    waiting_end(&w.b, id);
+    waiting_expect(&w, id, "\"cancel\":true", true);
+    assert_int_equal(harness_stop(&w.a, SIGKILL), -1);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"failed\"");
+    finish(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_node_leaves_as_it_stops_is_begun_again),
+        cmocka_unit_test(who_was_away_ends_what_others_began_again),
+        cmocka_unit_test(an_end_that_comes_too_late_is_none),
+        cmocka_unit_test(what_was_to_end_is_not_begun_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

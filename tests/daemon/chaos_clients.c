@@ -18,7 +18,18 @@
 #define PAUSE_MAX_US 400000u
 #define SAME_KEY     8u /* requests in a row: those of them with a key share it */
 
-enum kind { QUICK, FAILING, FILES, TIMEOUT, SLEEPING, LATER, CANCELLED, KEYED, N_KINDS };
+enum kind {
+    QUICK,
+    FAILING,
+    FILES,
+    TIMEOUT,
+    SLEEPING,
+    LATER,
+    CANCELLED,
+    KEYED,
+    RETRIED,
+    N_KINDS
+};
 
 /* How a stand-in guest behaves, with what is more in the request. */
 static const struct {
@@ -33,6 +44,7 @@ static const struct {
     [LATER] = {"sleep", ",\"async\":true", 4},
     [CANCELLED] = {"ticks", ",\"async\":true,\"timeout\":600", 3},
     [KEYED] = {"sleep", "", 5},
+    [RETRIED] = {"sleep", ",\"async\":true,\"retries\":5", 4},
 };
 
 static unsigned draw(struct chaos_client *p, unsigned n)
@@ -157,6 +169,7 @@ static void send_one(struct chaos_client *p, unsigned at)
     char json[512];
 
     sent->is_keyed = kind == KEYED;
+    sent->is_retried = kind == RETRIED;
     write_request(p, kind, at, json, sizeof(json));
     send_to(p, node, json, sent);
     for (unsigned i = 0; kind == KEYED && i < more; i++)

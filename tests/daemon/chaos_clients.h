@@ -19,6 +19,7 @@ struct chaos_sent {
     char status[12]; /* that it ended with, as it was answered; "": not answered */
     bool other_id;   /* its key began another execution elsewhere */
     bool is_keyed;
+    bool is_retried;   /* it may run several times, and is never lost */
     bool is_endless;   /* unless somebody ends it */
     bool must_not_run; /* "was not confirmed" */
 };

@@ -170,8 +170,9 @@ static bool has_wish(const struct record *record)
 static void write_wish(struct json_writer *w, const struct record *record)
 {
     json_write_open(w, record->waits ? "waits" : "again", '{');
-    json_write_number(w, "retries", record->retries);
     json_write_string(w, "object", record->request_object);
+    if (record->retries > 0)
+        json_write_number(w, "retries", record->retries);
     json_write_string(w, "image", record->request_image);
     if (!record->request_object[0])
         json_write_value(

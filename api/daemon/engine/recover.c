@@ -24,7 +24,7 @@ static int leave_waiting(struct registry *registry, const char *node, struct err
 static int end_next_waiting(struct registry *registry, const struct registry_process *process,
                             struct err *err)
 {
-    static const char reason[] = "it was left to the other nodes of a cluster before it ran, "
+    static const char reason[] = "it was left to the other nodes of a cluster, "
                                  "and this daemon is on its own now";
     struct record record;
     char id[RECORD_ID_SIZE];

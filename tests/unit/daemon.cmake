@@ -2,6 +2,7 @@
 # skillvmd: its parts on their own, and the stand-in for the VMM and the guest.
 if(TARGET apidaemon)
     foreach(name
+        audit
         config
         conns
         decoder

@@ -19,6 +19,7 @@ enum registry_part {
     REGISTRY_FILES,
     REGISTRY_USAGE,
     REGISTRY_AUDIT,
+    REGISTRY_AUDIT_SHARED,
     REGISTRY_TOOLS,
     REGISTRY_RETENTION,
     REGISTRY_SESSIONS,
@@ -43,6 +44,7 @@ extern const struct registry_statements registry_key_statements;
 extern const struct registry_statements registry_file_statements;
 extern const struct registry_statements registry_usage_statements;
 extern const struct registry_statements registry_audit_statements;
+extern const struct registry_statements registry_audit_shared_statements;
 extern const struct registry_statements registry_tool_statements;
 extern const struct registry_statements registry_retention_statements;
 extern const struct registry_statements registry_session_statements;
@@ -169,6 +171,13 @@ int registry_changes(struct registry *registry);
 #define REGISTRY_LIMIT_PLACES TENANT_LIMITS_EACH(REGISTRY_LIMIT_PLACE) "?, ?, ?"
 /* After they were read: a reuse that nobody knows is none at all. */
 void registry_mend_limits(struct tenant_limits *limits);
+
+/*
+ * Under which name this daemon's rows of the audit are a cluster's, which is set once, before
+ * there is a second thread; "": they are its own.
+ */
+const char *registry_audit_node(const struct registry *registry);
+void registry_set_audit_node(struct registry *registry, const char *node);
 
 /* Takes the lock and runs SQL text that gives no rows anybody wants. 0 or -EIO. */
 int registry_execute(struct registry *registry, const char *sql, const char *what,

@@ -173,6 +173,16 @@ static int take_all(struct registry *registry, size_t n, registry_deed_at *at, c
     return some ? registry_audit_prune_step(registry, tenant, keep, err) : 0;
 }
 
+static int put_place(struct registry *registry, const struct change_place *place,
+                     struct err *err)
+{
+    return registry_step(registry, REGISTRY_AUDIT_SHARED, PUT_PLACE,
+                         REGISTRY_VALUES(registry_text(place->bucket),
+                                         registry_number(place->revision),
+                                         registry_number(place->noted_ns)),
+                         "note the place of the audit", err);
+}
+
 int registry_audit_take(struct registry *registry, size_t n, registry_deed_at *at,
                         const void *ctx, uint64_t keep, const struct change_place *place,
                         struct err *err)
@@ -182,13 +192,7 @@ int registry_audit_take(struct registry *registry, size_t n, registry_deed_at *a
     if (r < 0)
         return r;
     r = take_all(registry, n, at, ctx, keep, err);
-    if (r == 0)
-        r = registry_step(registry, REGISTRY_AUDIT_SHARED, PUT_PLACE,
-                          REGISTRY_VALUES(registry_text(place->bucket),
-                                          registry_number(place->revision),
-                                          registry_number(place->noted_ns)),
-                          "note the place of the audit", err);
-    return registry_transaction_end(registry, r, err);
+    return registry_transaction_end(registry, r < 0 ? r : put_place(registry, place, err), err);
 }
 
 int registry_audit_place(struct registry *registry, struct change_place *ret, struct err *err)

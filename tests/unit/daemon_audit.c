@@ -163,20 +163,42 @@ static void who_wrote_one_and_its_number_there_are_known(void **state)
 }
 
 /* By their times, whenever they came; a tenant's push out nobody else's. */
-static void the_oldest_of_all_nodes_go(void **state)
+static void the_oldest_of_other_nodes_go(void **state)
 {
     static const struct come come[] = {{ONE, 20, 1}, {TWO, 1, 2}, {ONE, 5, 3}, {ONE, 25, 4}};
+    static const struct come again[] = {{ONE, 5, 3}, {ONE, 26, 5}};
     struct registry *registry = open_shared(*state, "a");
 
-    append(registry, ONE, 10, "a1");
-    append(registry, ONE, 30, "a2");
+    append(registry, ONE, 30, "a1");
     take(registry, come, 4, 3, 7);
-    assert_string_equal(targets(registry, NULL, 4), "a2 b4 b1 b2 ");
-    append(registry, ONE, 40, "a3");
-    assert_int_equal(registry_audit_prune_tenant(registry, ONE, 3, NULL), 0);
-    assert_string_equal(targets(registry, NULL, 4), "a3 a2 b4 b2 ");
+    assert_string_equal(targets(registry, NULL, 4), "a1 b4 b1 b2 ");
+    /* Who tells anew what is too old here. */
+    take(registry, again, 2, 3, 9);
+    assert_string_equal(targets(registry, NULL, 4), "a1 b5 b4 b2 ");
     assert_int_equal(registry_audit_prune(registry, 3, NULL), 0);
-    assert_string_equal(targets(registry, NULL, 4), "a3 a2 b4 ");
+    assert_string_equal(targets(registry, NULL, 4), "a1 b5 b4 ");
+    registry_close(registry);
+}
+
+/* Whatever others write of times to come: nobody takes away what a node saw itself. */
+static void others_push_out_nothing_that_was_written_here(void **state)
+{
+    static const struct come come[] = {{ONE, 91, 1}, {ONE, 92, 2}, {ONE, 93, 3}, {ONE, 94, 4}};
+    struct registry *registry = open_shared(*state, "a");
+
+    for (unsigned i = 1; i <= 3; i++)
+        append(registry, ONE, i, "a");
+    append(registry, TWO, 9, "of_two");
+    take(registry, come, 4, 2, 7);
+    assert_string_equal(targets(registry, NULL, 4), "b4 b3 of_two a a a ");
+    assert_int_equal(registry_audit_prune(registry, 4, NULL), 0);
+    assert_string_equal(targets(registry, NULL, 4), "b4 b3 of_two a a a ");
+    /* Its own do, as where it is on its own. */
+    append(registry, ONE, 4, "new");
+    assert_int_equal(registry_audit_prune_tenant(registry, ONE, 2, NULL), 0);
+    assert_string_equal(targets(registry, NULL, 4), "b4 b3 of_two new a ");
+    assert_int_equal(registry_audit_prune(registry, 1, NULL), 0);
+    assert_string_equal(targets(registry, NULL, 4), "b4 new ");
     registry_close(registry);
 }
 
@@ -266,7 +288,8 @@ int main(void)
         IN_DIR(rows_of_all_nodes_are_in_the_order_of_their_times),
         IN_DIR(a_row_that_comes_again_is_there_once),
         IN_DIR(who_wrote_one_and_its_number_there_are_known),
-        IN_DIR(the_oldest_of_all_nodes_go),
+        IN_DIR(the_oldest_of_other_nodes_go),
+        IN_DIR(others_push_out_nothing_that_was_written_here),
         IN_DIR(what_is_not_told_is_known_in_turn),
         IN_DIR(who_joins_brings_its_audit_along),
     };

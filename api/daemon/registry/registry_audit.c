@@ -63,14 +63,6 @@ int registry_audit_append(struct registry *registry, const struct registry_audit
                         err);
 }
 
-int registry_audit_prune_step(struct registry *registry, const char *tenant, uint64_t keep,
-                              struct err *err)
-{
-    return registry_step(registry, part_of(registry), AUDIT_PRUNE_TENANT,
-                         REGISTRY_VALUES(registry_text(tenant), registry_number(keep)),
-                         "prune the audit of a tenant", err);
-}
-
 static int add_rows(struct registry *registry, const struct registry_audit *rows, size_t n,
                     uint64_t keep, struct err *err)
 {
@@ -82,7 +74,9 @@ static int add_rows(struct registry *registry, const struct registry_audit *rows
         if (r < 0)
             return r;
     }
-    return registry_audit_prune_step(registry, rows[0].tenant, keep, err);
+    return registry_step(registry, part_of(registry), AUDIT_PRUNE_TENANT,
+                         REGISTRY_VALUES(registry_text(rows[0].tenant), registry_number(keep)),
+                         "prune the audit of a tenant", err);
 }
 
 int registry_audit_append_all(struct registry *registry, const struct registry_audit *rows,

@@ -41,9 +41,12 @@ int registry_audit_append_all(struct registry *registry, const struct registry_a
 int registry_audit_list(struct registry *registry, const char *tenant, uint64_t before,
                         const char *before_entry, size_t max, struct registry_audit *rows,
                         size_t *ret_n, struct err *err);
-/* Keeps the newest rows only. 0 or -EIO. */
+/*
+ * Keeps the newest rows only: of a cluster's those of all nodes, and as many that were written
+ * here. 0 or -EIO.
+ */
 int registry_audit_prune(struct registry *registry, uint64_t keep, struct err *err);
-/* Keeps the newest rows of a tenant only. 0 or -EIO. */
+/* Keeps the newest rows of a tenant only, of those that were written here. 0 or -EIO. */
 int registry_audit_prune_tenant(struct registry *registry, const char *tenant, uint64_t keep,
                                 struct err *err);
 
@@ -71,7 +74,8 @@ int registry_audit_untell(struct registry *registry, uint64_t since_ns, struct e
 typedef int registry_deed_at(const void *ctx, size_t at, struct deed *ret);
 /*
  * Makes rows of n of other nodes, where they are not there, and notes the place, or does
- * nothing. Of each tenant the newest keep rows stay. 0 or -EIO.
+ * nothing. Of each tenant others' rows stay that are among the newest keep ones of all, and all
+ * that were written here. 0 or -EIO.
  */
 int registry_audit_take(struct registry *registry, size_t n, registry_deed_at *at,
                         const void *ctx, uint64_t keep, const struct change_place *place,

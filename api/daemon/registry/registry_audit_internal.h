@@ -16,8 +16,4 @@ enum audit_statement {
     AUDIT_STATEMENTS,
 };
 
-/* registry_audit_prune_tenant within a transaction. */
-int registry_audit_prune_step(struct registry *registry, const char *tenant, uint64_t keep,
-                              struct err *err);
-
 #endif

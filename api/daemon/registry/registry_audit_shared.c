@@ -25,6 +25,7 @@ enum statement {
     UNTELL_SINCE,
     UNTELL_NEWEST,
     TAKE,
+    PRUNE_OTHERS,
     GET_PLACE,
     PUT_PLACE,
     N_STATEMENTS
@@ -36,13 +37,19 @@ static const char *const text[N_STATEMENTS] = {
         " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7 || '.' || " RANDOM ", 0)",
     [AUDIT_LIST] = SELECT "(at_ns, entry) < (?1, ?4) " NEWEST "?2",
     [AUDIT_LIST_TENANT] = SELECT "tenant_id = ?3 AND (at_ns, entry) < (?1, ?4) " NEWEST "?2",
-    [AUDIT_PRUNE] =
-        "DELETE FROM audit WHERE entry IS NOT NULL AND (at_ns, entry) <="
-        " (SELECT at_ns, entry FROM audit WHERE entry IS NOT NULL " NEWEST "1 OFFSET ?1)",
+    /* Whatever others write, what this daemon wrote goes by what it wrote since alone. */
+    [AUDIT_PRUNE] = "DELETE FROM audit WHERE entry IS NOT NULL AND (at_ns, entry) <="
+                    " (SELECT at_ns, entry FROM audit WHERE entry IS NOT NULL " NEWEST
+                    "1 OFFSET ?1) AND (told_ns IS NULL OR id <= (SELECT id FROM audit"
+                    " WHERE told_ns IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?1))",
     [AUDIT_PRUNE_TENANT] =
+        "DELETE FROM audit WHERE tenant_id = ?1 AND told_ns IS NOT NULL AND id <="
+        " (SELECT id FROM audit WHERE tenant_id = ?1 AND told_ns IS NOT NULL"
+        " ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+    [PRUNE_OTHERS] =
         "DELETE FROM audit WHERE entry IS NOT NULL AND tenant_id = ?1 AND (at_ns, entry) <="
         " (SELECT at_ns, entry FROM audit WHERE entry IS NOT NULL AND tenant_id = ?1 " NEWEST
-        "1 OFFSET ?2)",
+        "1 OFFSET ?2) AND told_ns IS NULL",
     /* What was written since this was a node the last time, or ever. */
     [NAME] = "UPDATE audit SET entry = ?1 || '.' || " RANDOM ", told_ns ="
              " id <= COALESCE((SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET ?2), 0)"
@@ -146,6 +153,14 @@ static int take(struct registry *registry, const struct deed *deed, struct err *
         "store an audit row", err);
 }
 
+static int prune_others(struct registry *registry, const char *tenant, uint64_t keep,
+                        struct err *err)
+{
+    return registry_step(registry, REGISTRY_AUDIT_SHARED, PRUNE_OTHERS,
+                         REGISTRY_VALUES(registry_text(tenant), registry_number(keep)),
+                         "prune the audit of a tenant", err);
+}
+
 /* A tenant's rows push out its own, after the last of those that come one after the other. */
 static int take_all(struct registry *registry, size_t n, registry_deed_at *at, const void *ctx,
                     uint64_t keep, struct err *err)
@@ -159,9 +174,8 @@ static int take_all(struct registry *registry, size_t n, registry_deed_at *at, c
 
         if (at(ctx, i, &deed) < 0)
             continue;
-        r = some && strcmp(tenant, deed.tenant) != 0
-                ? registry_audit_prune_step(registry, tenant, keep, err)
-                : 0;
+        r = some && strcmp(tenant, deed.tenant) != 0 ? prune_others(registry, tenant, keep, err)
+                                                     : 0;
         if (r < 0)
             return r;
         r = take(registry, &deed, err);
@@ -170,7 +184,7 @@ static int take_all(struct registry *registry, size_t n, registry_deed_at *at, c
         memcpy(tenant, deed.tenant, sizeof(tenant));
         some = true;
     }
-    return some ? registry_audit_prune_step(registry, tenant, keep, err) : 0;
+    return some ? prune_others(registry, tenant, keep, err) : 0;
 }
 
 static int put_place(struct registry *registry, const struct change_place *place,

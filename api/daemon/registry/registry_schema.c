@@ -259,6 +259,7 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "CREATE INDEX audit_tenants_newest ON audit(tenant_id, at_ns, entry)"
     " WHERE entry IS NOT NULL;"
     "CREATE INDEX audit_told ON audit(told_ns) WHERE told_ns IS NOT NULL;"
+    "CREATE INDEX audit_own ON audit(tenant_id, id, told_ns) WHERE told_ns IS NOT NULL;"
     /* How far the audit is followed, as replica says it of changes. */
     "CREATE TABLE audit_place("
     " one INTEGER PRIMARY KEY CHECK(one = 1),"

@@ -6,9 +6,11 @@
 #include "api/daemon/callers/auth.h"
 #include "api/daemon/callers/held.h"
 #include "api/daemon/cluster/host_facts.h"
+#include "api/daemon/engine/audit_share.h"
 #include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/retention.h"
 #include "api/daemon/lifecycle.h"
+#include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_records.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/drain.h"
@@ -412,6 +414,9 @@ static int serve_all(struct daemon *d, const struct serve *serve, struct err *er
     r = start_ledger(d, err);
     if (r < 0)
         return r;
+    r = d->cluster ? audit_share_start(d->registry, d->cluster, err) : 0;
+    if (r < 0)
+        return r;
     r = d->cluster ? engine_share(d->engine, d->cluster, err) : 0;
     return r < 0 ? r : serve_requests(d, serve, err);
 }
@@ -425,6 +430,9 @@ static int recover(struct daemon *d, const struct config *config, struct err *er
     if (!*config->cluster.servers)
         return recover_executions(d->registry, NULL, err);
     r = cluster_name_node(config->cluster.node, node, err);
+    if (r < 0)
+        return r;
+    r = registry_audit_share(d->registry, node, err);
     return r < 0 ? r : recover_executions(d->registry, node, err);
 }
 

@@ -401,6 +401,7 @@ class Api(unittest.TestCase):
         entries = self.http.get("/v1/admin/audit?limit=200").json["entries"]
         self.assertIn(("key.revoke", row["id"]), [(e["action"], e["target"]) for e in entries])
         self.assertNotIn(made.json["key"], str(entries))
+        self.assertEqual({e["node"] for e in entries}, {None})
         page = self.http.get("/v1/admin/audit?limit=1").json
         older = self.http.get(f"/v1/admin/audit?limit=1&cursor={page['next_cursor']}").json
         self.assertLess(older["entries"][0]["id"], page["entries"][0]["id"])

@@ -15,6 +15,9 @@
 #define SERVERS  3u
 #define TENANTS  "/v1/admin/tenants"
 #define REPLICAS "  replicas: 3\n"
+#define AUDIT    "/v1/admin/audit"
+#define MADE_BY_A(tenant)                                                                      \
+    "\"node\":\"a\",\"action\":\"tenant.create\",\"detail\":\"name " tenant "\""
 
 struct world {
     struct nats_world nats;
@@ -122,6 +125,8 @@ static void the_folders_of_stopped_servers_are_a_backup(void **state)
     nats_wait_node(&w.a, NODE_JOINED);
     nats_wait_node(&w.b, NODE_JOINED);
     nodes_wait(&w.c, TENANTS "/late", 200, "");
+    /* So does what their audit has of after the copy. */
+    nodes_wait(&w.c, AUDIT, 200, MADE_BY_A("late"));
     end(&w);
 }
 
@@ -153,6 +158,7 @@ static void the_data_of_a_node_makes_the_cluster_anew(void **state)
     join(&w, &w.b, "b");
     join(&w, &w.c, "c");
     assert_int_equal(nodes_try_key(&w.c, w.key), 200);
+    nodes_wait(&w.c, AUDIT, 200, MADE_BY_A("acme"));
     run(&w.c);
     end(&w);
 }

@@ -67,6 +67,11 @@ static const char users[] =
     "      \"$JS.API.CONSUMER.*.KV_skillvm_executions\",\n"
     "      \"$JS.API.CONSUMER.*.KV_skillvm_executions.>\",\n"
     "      \"$KV.skillvm_executions.>\",\n"
+    "      \"$JS.API.STREAM.INFO.KV_skillvm_audit\",\n"
+    "      \"$JS.API.STREAM.MSG.GET.KV_skillvm_audit\",\n"
+    "      \"$JS.API.CONSUMER.*.KV_skillvm_audit\",\n"
+    "      \"$JS.API.CONSUMER.*.KV_skillvm_audit.>\",\n"
+    "      \"$KV.skillvm_audit.a.*\",\n"
     "      \"$JS.API.STREAM.INFO.OBJ_skillvm_artifacts\",\n"
     "      \"$JS.API.STREAM.MSG.GET.OBJ_skillvm_artifacts\",\n"
     "      \"$JS.API.STREAM.PURGE.OBJ_skillvm_artifacts\",\n"
@@ -128,12 +133,14 @@ static void credentials_are_taken_or_not(void **state)
            "\"status\":\"success\"");
     nats_wait_node(&h, JOINED);
     harness_wait_metrics(&h, "\nskillvm_cluster_untold 0\n", true);
+    harness_wait_metrics(&h, "\nskillvm_cluster_audit_untold 0\n", true);
     /* It is drained by who may ask it, and may ask nobody. */
     w.user = "admin:secret@";
     nats_start_node(&admin, &w, "c", "");
     nats_wait_node(&admin, JOINED);
     nats_wait_node(&admin, "\"node\":\"a\",\"alive\":true");
     nats_wait_node(&h, "\"node\":\"c\",\"alive\":true");
+    nodes_wait(&admin, "/v1/admin/audit", 200, "\"node\":\"a\",\"target\":\"own\"");
     expect(nats_ask(&admin, "POST", "/nodes/a/drain"), 200, "\"draining\":true");
     expect(harness_request(&h, "POST", "/v1/admin/cluster/nodes/c/drain", "", "", 0), 503,
            "the credentials do not permit what a node does");

@@ -418,19 +418,34 @@ void nats_limit(const struct nats_world *w, const char *stream, int64_t max_byte
     natsConnection_Destroy(connection);
 }
 
-uint64_t nats_count(const struct nats_world *w, const char *stream)
+static jsStreamInfo *look(const struct nats_world *w, const char *stream)
 {
     jsCtx *js = NULL;
     jsErrCode code = 0;
     jsStreamInfo *info = NULL;
     natsConnection *connection = connect_some(w, ASK_MS, &js);
-    uint64_t n;
 
     assert_int_equal(js_GetStreamInfo(&info, js, stream, NULL, &code), NATS_OK);
-    n = info->State.Msgs;
-    jsStreamInfo_Destroy(info);
     jsCtx_Destroy(js);
     natsConnection_Destroy(connection);
+    return info;
+}
+
+uint64_t nats_count(const struct nats_world *w, const char *stream)
+{
+    jsStreamInfo *info = look(w, stream);
+    uint64_t n = info->State.Msgs;
+
+    jsStreamInfo_Destroy(info);
+    return n;
+}
+
+int64_t nats_messages_max(const struct nats_world *w, const char *stream)
+{
+    jsStreamInfo *info = look(w, stream);
+    int64_t n = info->Config->MaxMsgs;
+
+    jsStreamInfo_Destroy(info);
     return n;
 }
 

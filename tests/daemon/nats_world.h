@@ -57,12 +57,14 @@ char *nats_last(const struct nats_world *w, const char *stream, const char *subj
                 char ret_subject[256]);
 /* Removes all of a subject from a stream. */
 void nats_purge(const struct nats_world *w, const char *stream, const char *subject);
-/* Lets a stream have so many bytes, and refuse what is more. */
+/* Lets a stream have so many bytes, and refuse or drop what is more, as it does. */
 void nats_limit(const struct nats_world *w, const char *stream, int64_t max_bytes);
 /* Waits until all replicas of a stream have what its leader has. */
 void nats_wait_replicas(const struct nats_world *w, const char *stream);
 /* How many messages a stream has. */
 uint64_t nats_count(const struct nats_world *w, const char *stream);
+/* How many it may have. */
+int64_t nats_messages_max(const struct nats_world *w, const char *stream);
 
 /*
  * A daemon that is to be a node of this name (NULL: of its host's); more: further lines of

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What other nodes wrote of tenants, keys, skills, files, executions and objects, under the key
- * that stands in the first line. What must hold: what is taken is of its key, and is written
- * and read again as the same.
+ * What other nodes wrote of tenants, keys, skills, files, executions, objects and their audit,
+ * under the key that stands in the first line. What must hold: what is taken is of its key, and
+ * is written and read again as the same.
  */
 #include "api/daemon/cluster/change_entry.h"
+#include "api/daemon/cluster/deed_entry.h"
 #include "api/daemon/cluster/object_meta.h"
 #include "api/daemon/cluster/record_entry.h"
+#include "base/utf8.h"
 #include "tests/fuzz/keyed_text.h"
 
 #include <stdlib.h>
@@ -80,11 +82,34 @@ static void check_record(const char *key, const char *text, size_t len)
     buf_finish(&written);
 }
 
+static void check_deed(const char *key, const char *text, size_t len)
+{
+    static struct deed deed, again;
+    enum node_refusal why;
+    struct buf written;
+
+    if (deed_entry_parse(key, text, len, &deed, &why) < 0) {
+        check(why < NODE_REFUSALS);
+        return;
+    }
+    check(strcmp(deed.entry, key) == 0 && utf8_valid(deed.target, strlen(deed.target)) &&
+          utf8_valid(deed.detail, strlen(deed.detail)));
+    if (deed_entry_write(&deed, &written) < 0)
+        return;
+    check(deed_entry_parse(key, buf_cstr(&written), written.len, &again, &why) == 0);
+    check(again.id == deed.id && again.at_ns == deed.at_ns &&
+          strcmp(again.tenant, deed.tenant) == 0 && strcmp(again.actor, deed.actor) == 0 &&
+          strcmp(again.action, deed.action) == 0 && strcmp(again.target, deed.target) == 0 &&
+          strcmp(again.detail, deed.detail) == 0);
+    buf_finish(&written);
+}
+
 static void check_all(const char *key, const char *text, size_t len)
 {
     check_change(key, text, len);
     check_object(key, text, len);
     check_record(key, text, len);
+    check_deed(key, text, len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,6 +2,7 @@
 # skillvmd: its parts on their own, and the stand-in for the VMM and the guest.
 if(TARGET apidaemon)
     foreach(name
+        audit
         config
         conns
         decoder
@@ -65,6 +66,7 @@ if(TARGET apidaemon)
     skillvm_unit(daemon_node_wish apicluster)
     skillvm_unit(daemon_object_meta apicluster)
     skillvm_unit(daemon_record_entry apicluster)
+    skillvm_unit(daemon_deed_entry apicluster)
     skillvm_unit(daemon_cluster_state apicluster Threads::Threads)
     skillvm_unit(daemon_checksum apimachine)
     skillvm_unit(daemon_images apimachine)

@@ -41,7 +41,7 @@ static size_t newest(struct registry *registry, char detail[ERR_MESSAGE_MAX])
     struct registry_audit rows[ROWS_MAX];
     size_t n = 0;
 
-    assert_int_equal(registry_audit_list(registry, NULL, 0, ROWS_MAX, rows, &n, NULL), 0);
+    assert_int_equal(registry_audit_list(registry, NULL, 0, "", ROWS_MAX, rows, &n, NULL), 0);
     assert_true(n > 0);
     (void)snprintf(detail, ERR_MESSAGE_MAX, "%s", rows[0].detail);
     for (size_t i = 0; i < n; i++) {

@@ -342,7 +342,7 @@ static void audit_is_bounded(void **state)
 
         assert_int_equal(registry_audit_append(registry, &deed, NULL), 0);
     }
-    assert_int_equal(registry_audit_list(registry, ONE, 0, 2, rows, &n, NULL), 0);
+    assert_int_equal(registry_audit_list(registry, ONE, 0, "", 2, rows, &n, NULL), 0);
     assert_int_equal(n, 2);
     assert_int_equal(rows[0].at_ns, 5);
     assert_string_equal(rows[0].action, "skill.push");
@@ -352,17 +352,17 @@ static void audit_is_bounded(void **state)
     registry_audit_finish(&rows[1]);
     assert_int_equal(registry_audit_prune_tenant(registry, ONE, 2, NULL), 0);
     assert_int_equal(registry_audit_prune_tenant(registry, TWO, 3, NULL), 0);
-    assert_int_equal(registry_audit_list(registry, ONE, 0, 8, rows, &n, NULL), 0);
+    assert_int_equal(registry_audit_list(registry, ONE, 0, "", 8, rows, &n, NULL), 0);
     assert_int_equal(n, 2);
     assert_int_equal(rows[1].at_ns, 3);
     registry_audit_finish(&rows[0]);
     registry_audit_finish(&rows[1]);
-    assert_int_equal(registry_audit_list(registry, NULL, rows[1].id, 8, rows, &n, NULL), 0);
+    assert_int_equal(registry_audit_list(registry, NULL, rows[1].id, "", 8, rows, &n, NULL), 0);
     assert_int_equal(n, 5);
     for (size_t i = 0; i < n; i++)
         registry_audit_finish(&rows[i]);
     assert_int_equal(registry_audit_prune(registry, 2, NULL), 0);
-    assert_int_equal(registry_audit_list(registry, NULL, 0, 8, rows, &n, NULL), 0);
+    assert_int_equal(registry_audit_list(registry, NULL, 0, "", 8, rows, &n, NULL), 0);
     assert_int_equal(n, 2);
     assert_int_equal(rows[1].at_ns, 4);
     registry_audit_finish(&rows[0]);

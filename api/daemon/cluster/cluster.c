@@ -167,6 +167,7 @@ void cluster_destroy(struct cluster *c)
     (void)pthread_join(c->thread, NULL);
     tail_join(&c->follow.tail);
     tail_join(&c->records);
+    tail_join(&c->audit);
     while (c->links.n > 0)
         c->driver->close(c->links.idle[--c->links.n]);
     destroy(c);
@@ -241,5 +242,5 @@ void cluster_measure(struct cluster *c, struct cluster_measure *ret)
     ret->takes_keys = cluster_keys_good(&c->follow);
     for (int i = 0; i < NODE_REFUSALS; i++)
         ret->refused[i] = c->nodes.refused[i] + c->follow.tail.refused[i] +
-                          c->records.refused[i] + ret->load.refused[i];
+                          c->records.refused[i] + c->audit.refused[i] + ret->load.refused[i];
 }

@@ -5,12 +5,12 @@
  * stranger's, and nothing of it is a promise.
  *
  * A second thread, with a connection of its own, follows the bucket of changes: what tenants,
- * keys, skills and uploaded files are to be; a third one that of executions. They are written
- * there and nowhere else, and become rows of every node. What skills and files hold and
- * executions leave is in two buckets of objects. Two more threads take what other nodes have no
- * room for, and one what an operator wants of this node and asks another one for. One tells the
- * others what tenants have here, and one hears that of them. One answers what they ask of
- * executions that run here.
+ * keys, skills and uploaded files are to be; a third one that of executions, and a fourth one
+ * that of the audit. They are written there and become rows of every node. What skills and
+ * files hold and executions leave is in two buckets of objects. Two more threads take what
+ * other nodes have no room for, and one what an operator wants of this node and asks another
+ * one for. One tells the others what tenants have here, and one hears that of them. One answers
+ * what they ask of executions that run here.
  *
  * A node is joined while its own entry comes back to it, through a majority of the servers, and
  * every change and every execution of others is noted here.
@@ -25,6 +25,7 @@
 #include "api/daemon/cluster/node_wish.h"
 #include "api/daemon/cluster/record_entry.h"
 #include "api/daemon/cluster/staged.h"
+#include "api/daemon/terms/deed.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,6 +34,7 @@
 #define CLUSTER_CHANGES        "skillvm_registry"
 #define CLUSTER_OBJECTS        "skillvm_objects"
 #define CLUSTER_RECORDS        "skillvm_executions"
+#define CLUSTER_AUDIT          "skillvm_audit"
 #define CLUSTER_ARTIFACTS      "skillvm_artifacts"
 #define CLUSTER_RENEW_MS       3000u  /* between two renewals of an entry */
 #define CLUSTER_LEASE_MS       9000u  /* without a renewal a node is cut off, for itself too */
@@ -216,6 +218,29 @@ struct cluster_ledger {
  */
 int cluster_follow_records(struct cluster *cluster, const struct cluster_ledger *ledger,
                            struct err *err);
+
+/* Where the audit of all nodes becomes rows, and what this one wrote of it. One thread calls.
+ */
+struct cluster_auditor {
+    void *ctx;
+    int (*look)(void *ctx, struct change_place *ret, struct err *err);
+    /* Makes rows of all of them that are not there, and notes the place, or does nothing. 0 or
+     * -EIO. */
+    int (*apply)(void *ctx, const struct staged *deeds, const struct change_place *place,
+                 struct err *err);
+    /* The first row of this node behind this id that is not told. 0, -ENOENT or -EIO. */
+    int (*untold)(void *ctx, uint64_t after_id, struct deed *ret, struct err *err);
+    /* Those up to this id are. 0 or -EIO. */
+    int (*told)(void *ctx, uint64_t up_to_id, struct err *err);
+    /* The servers may have lost what they were told since a time (realtime; 0: ever). */
+    void (*tell_anew)(void *ctx, uint64_t since_ns);
+};
+/*
+ * From now on the audit is followed, and told; the auditor stays until cluster_destroy. A node
+ * is joined also where that cannot be. 0 or -errno.
+ */
+int cluster_follow_audit(struct cluster *cluster, const struct cluster_auditor *auditor,
+                         struct err *err);
 /* Writes into a record that it is of this process, as it knows the cluster now. */
 void cluster_sign_record(struct cluster *cluster, struct record *record);
 /*

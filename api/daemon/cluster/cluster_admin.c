@@ -5,6 +5,7 @@
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
+#include "api/daemon/cluster/deed_entry.h"
 #include "base/clock.h"
 #include "base/lock.h"
 
@@ -13,6 +14,7 @@
 
 #define BUCKET_BYTES  (64ull * 1024 * 1024)
 #define RECORDS_BYTES (256ull * 1024 * 1024)
+#define AUDIT_ENTRIES 100000u
 
 int cluster_result(enum cluster_fault fault, const struct err *why, struct err *err)
 {
@@ -108,6 +110,12 @@ static int make_all(struct cluster *c, struct cluster_link *link, bool *ret_made
                                            .max_bytes = RECORDS_BYTES,
                                            .max_value_bytes = RECORD_ENTRY_BYTES_MAX,
                                            .drops_old = true};
+    const struct cluster_bucket audit = {.name = CLUSTER_AUDIT,
+                                         .replicas = c->replicas,
+                                         .max_bytes = BUCKET_BYTES,
+                                         .max_entries = AUDIT_ENTRIES,
+                                         .max_value_bytes = DEED_ENTRY_BYTES_MAX,
+                                         .drops_old = true};
     /* With a bound, which the servers set aside: what skills hold fills no other bucket. */
     const struct cluster_bucket objects = {
         .name = CLUSTER_OBJECTS, .replicas = c->replicas, .max_bytes = c->objects_bytes};
@@ -115,7 +123,8 @@ static int make_all(struct cluster *c, struct cluster_link *link, bool *ret_made
                                              .replicas = c->replicas,
                                              .max_bytes = c->artifacts_bytes,
                                              .drops_old = true};
-    const struct cluster_bucket *all[] = {&nodes, &changes, &records, &objects, &artifacts};
+    const struct cluster_bucket *all[] = {&nodes, &changes, &records,
+                                          &audit, &objects, &artifacts};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < sizeof(all) / sizeof(all[0]); i++)

@@ -7,6 +7,7 @@
 #include "api/daemon/cluster/cluster_tail.h"
 #include "api/daemon/cluster/nodes.h"
 #include "api/daemon/cluster/object_meta.h"
+#include "base/log.h"
 
 #include <pthread.h>
 
@@ -113,6 +114,9 @@ struct cluster {
     struct cluster_follow follow;
     struct cluster_ledger ledger; /* where executions are noted; apply NULL: nowhere */
     struct cluster_tail records;
+    struct cluster_auditor auditor; /* where the audit is noted; apply NULL: nowhere */
+    struct cluster_tail audit;
+    struct log_limit audit_lines; /* the thread's that follows it */
     /* Until then nobody waits for what others say they saw, in records and in calls; atomic. */
     uint64_t records_distrust_ns, calls_distrust_ns;
     struct cluster_links links;

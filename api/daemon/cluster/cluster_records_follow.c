@@ -7,7 +7,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define BATCH     256u
@@ -20,18 +19,6 @@
  */
 #define AGAIN     1024u
 #define UNSURE_NS (60 * NS_PER_SECOND)
-
-/* It has no entry that says who it is. */
-static enum cluster_fault identify(struct tail_session *s, char ret[CHANGE_MARK_SIZE],
-                                   struct err *err)
-{
-    struct cluster_bucket bucket = {0};
-    enum cluster_fault fault =
-        s->cluster->driver->bucket_look(s->link, CLUSTER_RECORDS, &bucket, err);
-
-    (void)snprintf(ret, CHANGE_MARK_SIZE, "%032llx", (unsigned long long)bucket.created_ns);
-    return fault;
-}
 
 static int look(struct cluster *c, struct change_place *ret, struct err *err)
 {
@@ -98,19 +85,6 @@ static enum cluster_fault apply(struct tail_session *s, const struct change_plac
     return CLUSTER_OK;
 }
 
-static enum cluster_fault note(struct tail_session *s, struct err *err)
-{
-    const struct staged none = {0};
-    unsigned unused;
-
-    if (s->place.revision == s->noted_revision)
-        return CLUSTER_OK;
-    s->noted_revision = s->place.revision;
-    return s->cluster->ledger.apply(s->cluster->ledger.ctx, &none, &s->place, &unused, err) < 0
-               ? CLUSTER_OTHER
-               : CLUSTER_OK;
-}
-
 static void went_back(struct tail_session *s)
 {
     log_warn("cluster",
@@ -136,11 +110,11 @@ int cluster_follow_records(struct cluster *c, const struct cluster_ledger *ledge
     static const struct tail_kind kind = {.bucket = CLUSTER_RECORDS,
                                           .what = "executions",
                                           .batch = BATCH,
-                                          .identify = identify,
+                                          .identify = tail_identify_created,
                                           .look = look,
                                           .check = check,
                                           .apply = apply,
-                                          .note = note,
+                                          .note = tail_note_place,
                                           .went_back = went_back,
                                           .again = AGAIN,
                                           .began = began,

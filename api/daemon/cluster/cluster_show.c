@@ -37,8 +37,12 @@ static void write_tail(struct json_writer *w, const struct cluster_tail *tail)
 {
     json_write_bool(w, "followed", tail->is_good);
     json_write_number(w, "revision", tail->revision);
-    json_write_number(w, "conflicts", tail->refused[TAIL_CONFLICTS]);
     write_refused(w, tail->refused, tail->last_refused);
+}
+
+static void write_conflicts(struct json_writer *w, const struct cluster_tail *tail)
+{
+    json_write_number(w, "conflicts", tail->refused[TAIL_CONFLICTS]);
 }
 
 static void write_changes(struct json_writer *w, const struct cluster_follow *f)
@@ -49,6 +53,7 @@ static void write_changes(struct json_writer *w, const struct cluster_follow *f)
     json_write_bool(w, "takes_keys", cluster_keys_good(f));
     if (f->tail.is_replica)
         json_write_number(w, "confirmed_ms_ago", age_ns / NS_PER_MS);
+    write_conflicts(w, &f->tail);
     write_tail(w, &f->tail);
     json_write_close(w, '}');
 }
@@ -56,6 +61,14 @@ static void write_changes(struct json_writer *w, const struct cluster_follow *f)
 static void write_records(struct json_writer *w, const struct cluster_tail *tail)
 {
     json_write_open(w, "executions", '{');
+    write_conflicts(w, tail);
+    write_tail(w, tail);
+    json_write_close(w, '}');
+}
+
+static void write_audit(struct json_writer *w, const struct cluster_tail *tail)
+{
+    json_write_open(w, "audit", '{');
     write_tail(w, tail);
     json_write_close(w, '}');
 }
@@ -99,6 +112,8 @@ void cluster_write(struct cluster *c, struct json_writer *w)
         write_changes(w, &c->follow);
     if (c->records.has_thread)
         write_records(w, &c->records);
+    if (c->audit.has_thread)
+        write_audit(w, &c->audit);
     write_loads(w, &load);
     json_write_close(w, '}');
 }

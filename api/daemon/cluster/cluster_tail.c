@@ -62,6 +62,25 @@ void tail_refuse(struct cluster_tail *tail, const char *key, unsigned why, unsig
     (void)snprintf(tail->last_refused, sizeof(tail->last_refused), "%s at \"%s\"", word, key);
 }
 
+enum cluster_fault tail_identify_created(struct tail_session *s, char ret[CHANGE_MARK_SIZE],
+                                         struct err *err)
+{
+    struct cluster_bucket bucket = {0};
+    enum cluster_fault fault =
+        s->cluster->driver->bucket_look(s->link, s->tail->kind->bucket, &bucket, err);
+
+    (void)snprintf(ret, CHANGE_MARK_SIZE, "%032llx", (unsigned long long)bucket.created_ns);
+    return fault;
+}
+
+enum cluster_fault tail_note_place(struct tail_session *s, struct err *err)
+{
+    if (s->place.revision == s->noted_revision)
+        return CLUSTER_OK;
+    s->noted_revision = s->place.revision;
+    return s->tail->kind->apply(s, &s->place, err);
+}
+
 bool tail_wait(struct cluster_tail *tail, uint64_t revision)
 {
     struct cluster *c = tail->cluster;

@@ -80,7 +80,7 @@ struct tail_session {
     bool is_whole;                /* everything comes */
     uint64_t revision;            /* of what came last */
     uint64_t again_at, again_end; /* what is read again: behind this revision, up to that one */
-    uint64_t noted_revision;      /* whoever notes only what is new may keep it here */
+    uint64_t noted_revision;      /* by tail_note_place */
     uint64_t seen;       /* what others knew of changes when they wrote what is staged */
     uint64_t created_ns; /* the bucket, by which it is told from another of the name */
     uint64_t began_ns, look_ns, looked_ns, note_ns, came_ns;
@@ -95,6 +95,11 @@ int tail_start(struct cluster *c, struct cluster_tail *tail, const struct tail_k
                struct err *err);
 /* Once the cluster was stopped. */
 void tail_join(struct cluster_tail *tail);
+/* Of a bucket without an entry that says which it is: when it was made does. */
+enum cluster_fault tail_identify_created(struct tail_session *s, char ret[CHANGE_MARK_SIZE],
+                                         struct err *err);
+/* Notes how far the rows are, with none that are new, where that is another place. */
+enum cluster_fault tail_note_place(struct tail_session *s, struct err *err);
 /* Counts what was left out, and why: a node_refusal, or TAIL_CONFLICTS. */
 void tail_refuse(struct cluster_tail *tail, const char *key, unsigned why, unsigned n);
 /*

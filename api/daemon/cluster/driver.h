@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Both sides have the same, or the module is of another version. */
-#define CLUSTER_DRIVER_VERSION 8u
+#define CLUSTER_DRIVER_VERSION 9u
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
@@ -71,6 +71,7 @@ struct cluster_bucket {
     unsigned replicas;
     uint64_t ttl_ms; /* after which an entry that nobody renews goes; 0: never */
     uint64_t max_bytes;
+    uint64_t max_entries; /* 0: no bound; of one that is to be made */
     uint32_t max_value_bytes;
     bool drops_old; /* a full one takes what is new, and drops what is old */
     /* Not of one that is to be made. */

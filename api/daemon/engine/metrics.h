@@ -55,6 +55,7 @@ struct metrics_gauges {
     struct pool_measure machines;
     struct cluster_measure cluster; /* all zero without one */
     uint64_t untold;                /* executions that the cluster does not know the end of */
+    uint64_t audit_untold;          /* rows of the audit that it was not told */
     struct metrics_tenant_gauge tenants[METRICS_TENANTS];
     size_t n_tenants;
     uint64_t sessions; /* that are kept */

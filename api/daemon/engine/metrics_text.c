@@ -232,8 +232,9 @@ static void put_machines(struct buf *out, const struct pool_measure *p)
                  "cause", vm_death_names, p->deaths, VM_DEATHS);
 }
 
-static void put_cluster(struct buf *out, const struct cluster_measure *c, uint64_t untold)
+static void put_cluster(struct buf *out, const struct metrics_gauges *g)
 {
+    const struct cluster_measure *c = &g->cluster;
     const struct value values[] = {
         {"skillvm_cluster_joined", "gauge", "1 while this daemon is a node of its cluster.",
          c->is_joined},
@@ -246,7 +247,11 @@ static void put_cluster(struct buf *out, const struct cluster_measure *c, uint64
          "Up to which revision executions of others are noted here.",
          (double)c->records_revision},
         {"skillvm_cluster_untold", "gauge",
-         "Executions of this daemon whose end the cluster was not told yet.", (double)untold},
+         "Executions of this daemon whose end the cluster was not told yet.",
+         (double)g->untold},
+        {"skillvm_cluster_audit_untold", "gauge",
+         "Rows of this daemon's audit that the cluster was not told yet.",
+         (double)g->audit_untold},
         {"skillvm_cluster_draining", "gauge", "1 while this node is drained.", c->is_draining},
         {"skillvm_cluster_load_nodes", "gauge",
          "Other nodes that told lately what tenants have there.", c->load.nodes},
@@ -296,7 +301,7 @@ int metrics_write(struct metrics *m, const struct metrics_gauges *gauges, struct
     put_gauges(out, gauges);
     put_snapshots(out, &gauges->snapshot);
     put_machines(out, &gauges->machines);
-    put_cluster(out, &gauges->cluster, gauges->untold);
+    put_cluster(out, gauges);
     put_process(out, m);
     (void)pthread_mutex_lock(&m->lock);
     put_counters(out, m);

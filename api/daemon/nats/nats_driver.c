@@ -364,6 +364,8 @@ static enum cluster_fault bucket_make(struct cluster_link *link,
     /* May not be longer than entries live. */
     config.Duplicates = config.MaxAge;
     config.MaxMsgSize = (int32_t)bucket->max_value_bytes;
+    if (bucket->max_entries > 0)
+        config.MaxMsgs = (int64_t)bucket->max_entries;
     config.DenyDelete = true;
     return nats_make(link, &layout_keys, bucket, &config, err);
 }

@@ -24,6 +24,7 @@ struct registry {
     pthread_mutex_t reader_lock; /* taken after lock where both are */
     sqlite3 *reader;
     sqlite3_stmt **statements[REGISTRY_PARTS];
+    char audit_node[FLEET_NODE_SIZE]; /* whose audit this is to a cluster; "": no cluster's */
 };
 
 static const struct registry_statements *const parts[REGISTRY_PARTS] = {
@@ -34,6 +35,7 @@ static const struct registry_statements *const parts[REGISTRY_PARTS] = {
     [REGISTRY_FILES] = &registry_file_statements,
     [REGISTRY_USAGE] = &registry_usage_statements,
     [REGISTRY_AUDIT] = &registry_audit_statements,
+    [REGISTRY_AUDIT_SHARED] = &registry_audit_shared_statements,
     [REGISTRY_TOOLS] = &registry_tool_statements,
     [REGISTRY_RETENTION] = &registry_retention_statements,
     [REGISTRY_SESSIONS] = &registry_session_statements,
@@ -461,6 +463,16 @@ int registry_execute(struct registry *registry, const char *sql, const char *wha
     _cleanup_lock_ pthread_mutex_t *readers = lock_hold(&registry->reader_lock);
 
     return execute(registry, registry->db, sql, what, err);
+}
+
+const char *registry_audit_node(const struct registry *registry)
+{
+    return registry->audit_node;
+}
+
+void registry_set_audit_node(struct registry *registry, const char *node)
+{
+    (void)snprintf(registry->audit_node, sizeof(registry->audit_node), "%s", node);
 }
 
 int registry_changes(struct registry *registry)

@@ -19,6 +19,7 @@ enum registry_part {
     REGISTRY_FILES,
     REGISTRY_USAGE,
     REGISTRY_AUDIT,
+    REGISTRY_AUDIT_SHARED,
     REGISTRY_TOOLS,
     REGISTRY_RETENTION,
     REGISTRY_SESSIONS,
@@ -44,6 +45,7 @@ extern const struct registry_statements registry_key_statements;
 extern const struct registry_statements registry_file_statements;
 extern const struct registry_statements registry_usage_statements;
 extern const struct registry_statements registry_audit_statements;
+extern const struct registry_statements registry_audit_shared_statements;
 extern const struct registry_statements registry_tool_statements;
 extern const struct registry_statements registry_retention_statements;
 extern const struct registry_statements registry_session_statements;
@@ -176,6 +178,13 @@ struct change_place;
 /* Within a transaction. 0 or -EIO. */
 int registry_records_put_place(struct registry *registry, const struct change_place *place,
                                struct err *err);
+
+/*
+ * Under which name this daemon's rows of the audit are a cluster's, which is set once, before
+ * there is a second thread; "": they are its own.
+ */
+const char *registry_audit_node(const struct registry *registry);
+void registry_set_audit_node(struct registry *registry, const char *node);
 
 /* Takes the lock and runs SQL text that gives no rows anybody wants. 0 or -EIO. */
 int registry_execute(struct registry *registry, const char *sql, const char *what,

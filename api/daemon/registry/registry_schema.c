@@ -245,4 +245,25 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "UPDATE files SET entry = 'fil_' || lower(hex(randomblob(16)));"
     "CREATE UNIQUE INDEX files_entry ON files(entry);"
     "DELETE FROM replica;",
+
+    /*
+     * What a cluster calls a row of the audit (NULL: none knows it), which number it has at the
+     * node that wrote it where that is not this one, and of this daemon's own when it was told
+     * (0: not yet; NULL: it is not ours to tell).
+     */
+    "ALTER TABLE audit ADD COLUMN entry TEXT;"
+    "ALTER TABLE audit ADD COLUMN number INTEGER;"
+    "ALTER TABLE audit ADD COLUMN told_ns INTEGER;"
+    "CREATE UNIQUE INDEX audit_entry ON audit(entry) WHERE entry IS NOT NULL;"
+    "CREATE INDEX audit_newest ON audit(at_ns, entry) WHERE entry IS NOT NULL;"
+    "CREATE INDEX audit_tenants_newest ON audit(tenant_id, at_ns, entry)"
+    " WHERE entry IS NOT NULL;"
+    "CREATE INDEX audit_told ON audit(told_ns) WHERE told_ns IS NOT NULL;"
+    "CREATE INDEX audit_own ON audit(tenant_id, id, told_ns) WHERE told_ns IS NOT NULL;"
+    /* How far the audit is followed, as replica says it of changes. */
+    "CREATE TABLE audit_place("
+    " one INTEGER PRIMARY KEY CHECK(one = 1),"
+    " bucket TEXT NOT NULL,"
+    " revision INTEGER NOT NULL,"
+    " noted_ns INTEGER NOT NULL);",
 };

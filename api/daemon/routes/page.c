@@ -11,13 +11,15 @@
 #define ROWS_DEFAULT  50u
 #define RANGE_DEFAULT 100u
 #define RANGE_MAX     1000u
+/* Of ids, and of the entries of an audit, which begin with a node's name. */
+#define ID_CHARACTERS "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
 
 static bool parse_cursor(const char *text, struct page *ret)
 {
     char number[17] = "";
 
     if (strspn(text, "0123456789abcdef") < 16 || strlen(text) >= PAGE_CURSOR_SIZE ||
-        strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz_") != strlen(text))
+        strspn(text, ID_CHARACTERS) != strlen(text))
         return false;
     memcpy(number, text, 16);
     ret->after = strtoull(number, NULL, 16);

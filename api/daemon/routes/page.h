@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PAGE_ID_SIZE     48u
+#define PAGE_ID_SIZE     112u
 #define PAGE_CURSOR_SIZE (16u + PAGE_ID_SIZE)
 #define PAGE_ROWS_MAX    200u
 #define PAGE_OFFSET_MAX  1000000000u

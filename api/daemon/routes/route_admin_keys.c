@@ -230,8 +230,12 @@ void route_admin_key_revoke(void *ctx, struct http_request *request, struct http
 
 static void write_entry(struct json_writer *w, const struct registry_audit *row)
 {
+    char node[FLEET_NODE_SIZE];
+
+    (void)snprintf(node, sizeof(node), "%.*s", (int)strcspn(row->entry, "."), row->entry);
     json_write_open(w, NULL, '{');
     json_write_number(w, "id", row->id);
+    json_write_string(w, "node", node[0] ? node : NULL);
     json_write_time(w, "at", row->at_ns);
     json_write_string(w, "tenant_id", row->tenant[0] ? row->tenant : NULL);
     json_write_string(w, "actor", row->actor);
@@ -255,11 +259,12 @@ void route_admin_audit(void *ctx, struct http_request *request, struct http_repl
     if (!parse_query(d, request, &page, tenant, reply))
         return;
     r = registry_audit_list(d->registry, tenant[0] ? tenant : NULL,
-                            page.has_place ? page.after : 0, page.max, rows, &n, &err);
+                            page.has_place ? page.after : 0, page.after_id, page.max, rows, &n,
+                            &err);
     page_open(&w, "entries");
     for (size_t i = 0; i < n; i++) {
         write_entry(&w, &rows[i]);
-        page_count(&page, rows[i].id, "");
+        page_count(&page, rows[i].place, rows[i].entry);
         registry_audit_finish(&rows[i]);
     }
     page_reply(reply, &w, &page, r, &err);

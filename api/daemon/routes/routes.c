@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/retention.h"
+#include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_records.h"
 #include "api/daemon/registry/registry_sessions.h"
 #include "api/daemon/routes/daemon.h"
@@ -96,6 +97,9 @@ static int write_metrics(struct daemon *d, struct buf *out, struct err *err)
     if (r < 0)
         return r;
     r = registry_records_untold(d->registry, &gauges.untold, err);
+    if (r < 0)
+        return r;
+    r = registry_audit_count_untold(d->registry, &gauges.audit_untold, err);
     if (r < 0)
         return r;
     engine_measure(d->engine, &gauges);

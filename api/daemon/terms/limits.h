@@ -36,6 +36,7 @@
 #define LIMIT_INFILE_BYTES      (100 * LIMIT_MIB) /* of one, and of an execution's together */
 #define LIMIT_AUDIT_ROWS        1000000u          /* kept */
 #define LIMIT_AUDIT_TENANT_ROWS 10000u            /* of them of one tenant */
+#define LIMIT_AUDIT_TOLD        10000u            /* at once, of what no servers have (more) */
 #define LIMIT_AUDIT_REFUSALS_NS (60ull * 1000000000ull)
 #define LIMIT_TENANT_NAME_BYTES 64u
 #define LIMIT_ADMIN_BYTES       (16u * 1024u) /* of a request to /v1/admin */

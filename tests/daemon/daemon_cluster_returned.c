@@ -29,6 +29,27 @@ static void what_a_node_leaves_as_it_stops_is_begun_again(void **state)
     finish(&w);
 }
 
+/* It has no run of its own any more where another's has ended meanwhile. */
+static void who_was_away_ends_what_others_ended(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38];
+
+    (void)state;
+    waiting_begin_retried(&w, id);
+    harness_freeze(w.a.pid);
+    waiting_again_at_b(&w, id);
+    nodes_cancel(&w.b, id);
+    /* It follows anew, and hears of the end alone. */
+    nats_kill(&w.nats, 0);
+    nats_restart(&w.nats, 0);
+    assert_int_equal(kill(w.a.pid, SIGCONT), 0);
+    nats_wait_node(&w.a, NODE_JOINED);
+    harness_wait_metrics(&w.a, "\nskillvm_executions_running 0\n", true);
+    nodes_wait(&w.a, nodes_path_of(id), 200, WAITING_AGAIN);
+    waiting_finish(&w);
+}
+
 /* A node that stood still for so long that it was taken for lost gives up what it ran. */
 static void return_late(bool has_ended)
 {
@@ -85,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_node_leaves_as_it_stops_is_begun_again),
         cmocka_unit_test(who_was_away_ends_what_others_began_again),
+        cmocka_unit_test(who_was_away_ends_what_others_ended),
         cmocka_unit_test(an_end_that_comes_too_late_is_none),
         cmocka_unit_test(what_was_to_end_is_not_begun_again),
     };

@@ -58,7 +58,7 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
         /* Its end may be one that others wrote at the same moment. */
         if (!record.status[0])
             return CLUSTER_OK;
-    } else if (!record.status[0]) {
+    } else {
         c->ledger.taken(c->ledger.ctx, &record);
     }
     if (record.seen > s->seen)

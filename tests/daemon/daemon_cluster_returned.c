@@ -6,6 +6,8 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static void finish(struct waiting_world *w)
 {
@@ -85,6 +87,39 @@ static void an_end_that_comes_too_late_is_none(void **state)
     return_late(true);
 }
 
+/* Says that another node has it, which accepted its id at another moment. */
+static void forge_another(const struct waiting_world *w, const char *id)
+{
+    char *record = nodes_record_of(&w->nats, id);
+    char *node = strstr(record, "\"node\":\"a\""), *at = strstr(record, "\"accepted_ns\":");
+    char subject[80];
+
+    assert_true(node && at);
+    node[strlen("\"node\":\"")] = 'c';
+    at = strchr(at, ',') - 1;
+    *at = *at == '0' ? '1' : '0';
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
+    nats_publish(&w->nats, subject, record, strlen(record));
+    free(record);
+}
+
+/* Of two that have one key each is what its node runs. */
+static void what_was_accepted_at_another_moment_goes_on(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38], next[38];
+
+    (void)state;
+    waiting_begin_retried(&w, id);
+    forge_another(&w, id);
+    /* Behind that. */
+    nodes_submit(&w.b, "{" WAITING_OF("exit") ",\"async\":true}", next);
+    nodes_wait(&w.a, nodes_path_of(next), 200, "\"status\":\"success\"");
+    harness_expect(harness_get(&w.a, nodes_path_of(id)), 200, "\"status\":\"running\"");
+    waiting_expect(&w, id, "\"cancel\":false", true);
+    waiting_finish(&w);
+}
+
 /* Who wanted it to end does not get it begun again. */
 static void what_was_to_end_is_not_begun_again(void **state)
 {
@@ -109,6 +144,7 @@ int main(void)
         cmocka_unit_test(who_was_away_ends_what_others_ended),
         cmocka_unit_test(an_end_that_comes_too_late_is_none),
         cmocka_unit_test(what_was_to_end_is_not_begun_again),
+        cmocka_unit_test(what_was_accepted_at_another_moment_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

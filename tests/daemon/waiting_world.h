@@ -14,7 +14,7 @@
 #define WAITING_RETRIED                                                                        \
     "{" WAITING_OF("ticks") ",\"timeout\":600,\"async\":true,\"retries\":1,"                   \
                             "\"idempotency_key\":\"again\"}"
-#define WAITING_AGAIN "was lost while this ran: it was begun again"
+#define WAITING_AGAIN "a node was lost while this ran there: it was begun again"
 
 struct waiting_world {
     struct nats_world nats;

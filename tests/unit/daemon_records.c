@@ -414,7 +414,7 @@ static void what_waits_is_passed_on(void **state)
     char id[RECORD_ID_SIZE];
 
     assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
-    assert_int_equal(registry_records_leave(registry, &self, NULL), 0);
+    assert_int_equal(registry_records_leave(registry, &self, "", NULL), 0);
     assert_true(is_with(registry, "self", OTHER_DIGITS, ID_A));
     assert_true(row_of(registry, ID_A).waits);
     assert_int_equal(registry_record_unfinished(registry, &self, false, "", id, NULL), -ENOENT);
@@ -426,7 +426,7 @@ static void what_waits_is_passed_on(void **state)
     assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, false, NULL), 0);
     assert_false(is_with(registry, "n", DIGITS, ID_A));
     /* What has begun is left to nobody. */
-    assert_int_equal(registry_records_leave(registry, &self, NULL), 0);
+    assert_int_equal(registry_records_leave(registry, &self, "", NULL), 0);
     assert_false(is_with(registry, "self", OTHER_DIGITS, ID_A));
     assert_int_equal(registry_record_pass(registry, &record, NULL), 0);
     assert_true(is_with(registry, "n", DIGITS, ID_A));
@@ -476,7 +476,7 @@ static void what_was_taken_over_is_left_again(void **state)
     assert_int_equal(make(registry, &begun, 1), 0);
     assert_true(row_of(registry, ID_A).waits);
     assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
-    assert_int_equal(registry_records_leave(registry, &self, NULL), 0);
+    assert_int_equal(registry_records_leave(registry, &self, "", NULL), 0);
     assert_true(is_with(registry, "self", OTHER_DIGITS, ID_A));
     registry_close(registry);
 }
@@ -506,7 +506,10 @@ static void what_is_begun_again_has_not_ended(void **state)
     assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
     assert_int_equal(registry_execution_end(registry, ID_A, &ending, NULL), 0);
     assert_int_equal(used(registry), 5);
-    assert_int_equal(registry_record_reopen(registry, &begun, NULL), 0);
+    /* Another end has come meanwhile. */
+    assert_int_equal(registry_record_reopen(registry, &begun, 8, NULL), 0);
+    assert_int_equal(used(registry), 5);
+    assert_int_equal(registry_record_reopen(registry, &begun, 9, NULL), 0);
     assert_true(is_with(registry, "n", DIGITS, ID_A));
     assert_int_equal(used(registry), 0);
     assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
@@ -546,7 +549,7 @@ static void one_that_begins_is_left_to_nobody(void **state)
 
     assert_int_equal(registry_record_accept(registry, TENANT_DEFAULT, &own, true, NULL), 0);
     assert_int_equal(registry_record_begun(registry, ID_A, NULL), 0);
-    assert_int_equal(registry_records_leave(registry, &self, NULL), 0);
+    assert_int_equal(registry_records_leave(registry, &self, "", NULL), 0);
     assert_false(is_with(registry, "self", DIGITS, ID_A));
     registry_close(registry);
 }

@@ -438,6 +438,13 @@ static void take_out(struct engine *engine, struct execution *e)
     engine_note_load(engine);
 }
 
+/* Somebody wants it to end: nobody is to begin it again. */
+static void end_wanted(struct execution *e)
+{
+    __atomic_store_n(&e->is_left, false, __ATOMIC_RELEASE);
+    execution_cancel(e);
+}
+
 int engine_cancel(struct engine *engine, const char *tenant, const char *id, bool *ret_ended)
 {
     struct execution *e;
@@ -451,7 +458,7 @@ int engine_cancel(struct engine *engine, const char *tenant, const char *id, boo
     if (waits)
         take_out(engine, e);
     else if (e)
-        execution_cancel(e);
+        end_wanted(e);
     (void)pthread_mutex_unlock(&engine->lock);
     if (!e)
         return -ENOENT;
@@ -459,6 +466,19 @@ int engine_cancel(struct engine *engine, const char *tenant, const char *id, boo
         engine_end_unrun(engine, e, true);
     *ret_ended = waits;
     return 0;
+}
+
+void engine_give_up(struct engine *engine, const char *tenant, const char *id,
+                    uint64_t accepted_ns)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
+    struct execution *e = live_find(engine, tenant, id);
+
+    /* One of the same key that was accepted at another moment is another one. */
+    if (!e || !e->place.running || e->retries == 0 || e->accepted_ns != accepted_ns)
+        return;
+    __atomic_store_n(&e->is_gone, true, __ATOMIC_RELEASE);
+    execution_cancel(e);
 }
 
 bool engine_has_session(struct engine *engine, const char *tenant, const char *session)

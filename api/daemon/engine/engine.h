@@ -60,6 +60,13 @@ struct execution *engine_find(struct engine *engine, const char *tenant, const c
  */
 int engine_cancel(struct engine *engine, const char *tenant, const char *id, bool *ret_ended);
 
+/*
+ * Another node has begun again one that runs here and was accepted at that moment (realtime):
+ * what its run gives counts for nothing, and it ends.
+ */
+void engine_give_up(struct engine *engine, const char *tenant, const char *id,
+                    uint64_t accepted_ns);
+
 /* True while an execution that waits or runs has a tenant's session. */
 bool engine_has_session(struct engine *engine, const char *tenant, const char *session);
 

@@ -535,7 +535,7 @@ static void publish(struct execution_run *run)
         network_tell(run->env->registry, e, egress_log(run->egress));
     else if (run->result.status == RESULT_FAILED)
         network_explain(e);
-    if (run->result.status == RESULT_CANCELLED && handover_resign(run->env->ledger, e))
+    if (handover_resign(run->env->ledger, e, run->result.status == RESULT_CANCELLED))
         return;
     r = store_all(run, &json, &err);
     if (r == 0 && run->env->ledger)

@@ -76,7 +76,13 @@ bool handover_leave(struct ledger *ledger, struct execution *e)
     return true;
 }
 
-bool handover_resign(struct ledger *ledger, struct execution *e)
+bool handover_resign(struct ledger *ledger, struct execution *e, bool is_cancelled)
 {
-    return __atomic_load_n(&e->is_left, __ATOMIC_ACQUIRE) && handover_leave(ledger, e);
+    if (__atomic_load_n(&e->is_gone, __ATOMIC_ACQUIRE)) {
+        log_info("engine", "execution=%s given_up=\"another node has begun it again\"", e->id);
+        execution_move(e);
+        return true;
+    }
+    return is_cancelled && __atomic_load_n(&e->is_left, __ATOMIC_ACQUIRE) &&
+           handover_leave(ledger, e);
 }

@@ -28,7 +28,10 @@ int handover_begin(struct ledger *ledger, struct execution *e);
 bool handover_is_gone(struct ledger *ledger, struct execution *e);
 /* It does not begin, or go on, here: others may begin it. False where nobody can. */
 bool handover_leave(struct ledger *ledger, struct execution *e);
-/* The same of one whose run has been cancelled, where that was done for this. */
-bool handover_resign(struct ledger *ledger, struct execution *e);
+/*
+ * Its run is over, and was cancelled or not. True: others may begin it, for which it was ended,
+ * or have begun it again, and readers were told. False: how it ended is to be told.
+ */
+bool handover_resign(struct ledger *ledger, struct execution *e, bool is_cancelled);
 
 #endif

@@ -143,7 +143,7 @@ static int reopen(struct ledger *ledger, const struct record *ours, struct recor
                   struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(ledger->env.store);
-    int r = registry_record_reopen(ledger->env.registry, theirs, err);
+    int r = registry_record_reopen(ledger->env.registry, theirs, ours->finished_ns, err);
 
     log_warn("ledger", "execution=%s ended=%s begun_again_by=%s", ours->id, ours->status,
              theirs->node);
@@ -184,6 +184,9 @@ static int tell(struct ledger *ledger, struct record *record, struct buf *ret_re
     int r = record->status[0] ? tell_end(ledger, record, ret_result, err)
                               : tell_begin(ledger, record, err);
 
+    /* What somebody wanted to end whoever has it now is to end. */
+    if ((r == -EBUSY || r == -ESTALE) && strcmp(record->status, "cancelled") == 0)
+        (void)cluster_record_cancel(ledger->env.cluster, record->id, err);
     return r < 0 ? r : registry_record_told(ledger->env.registry, record, err);
 }
 
@@ -197,9 +200,6 @@ int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result)
     if (r < 0)
         return r == -ENOENT ? 0 : r;
     r = tell(ledger, &record, ret_result, &err);
-    /* Whoever has it now is to end it too. */
-    if (r == -EBUSY && strcmp(record.status, "cancelled") == 0)
-        (void)cluster_record_cancel(ledger->env.cluster, id, &err);
     if (r < 0 && r != -EEXIST && r != -EBUSY && r != -ESTALE)
         log_warn("ledger", "execution=%s is=\"not told yet\" reason=\"%s\"", id, err.message);
     return r;
@@ -265,17 +265,14 @@ static void stop(void *ctx, const struct record *record)
 }
 
 /*
- * This process was taken for lost, and another one has begun anew what runs here. What waits
+ * This process was taken for lost, and another one has begun again what runs here. What waits
  * here hears of it when its turn comes.
  */
 static void taken(void *ctx, const struct record *record)
 {
     struct ledger *ledger = ctx;
-    struct execution *e = engine_find(ledger->engine, record->tenant, record->id);
 
-    if (e && execution_get_state(e) != EXECUTION_ACCEPTED)
-        (void)ends_add(&ledger->ends, record->tenant, record->id, true);
-    execution_unref(e);
+    engine_give_up(ledger->engine, record->tenant, record->id, record->accepted_ns);
 }
 
 static void tell_again(struct ledger *ledger, const char *id)
@@ -360,6 +357,15 @@ static void settle(struct ledger *ledger)
     (void)pthread_mutex_unlock(&ledger->taking);
 }
 
+/* A run that was given up, and has not come to its end. */
+static bool is_at_work_here(struct ledger *ledger, const char *id)
+{
+    struct record row;
+
+    return registry_record_other(ledger->env.registry, id, &row, NULL) == 0 &&
+           is_at_work(ledger, &row);
+}
+
 /* Nodes take turns, so that they seldom ask for the same one at once. */
 static int take_lost(void *ctx, const char *id, const struct registry_process *process,
                      struct err *err)
@@ -368,7 +374,7 @@ static int take_lost(void *ctx, const char *id, const struct registry_process *p
 
     if (!engine_has_room(ledger->engine))
         return err_set(err, EAGAIN, "this node has no room");
-    if (!cluster_has_turn(ledger->env.cluster, id))
+    if (!cluster_has_turn(ledger->env.cluster, id) || is_at_work_here(ledger, id))
         return -ENOTSUP;
     return ledger_take_over(ledger, id, process, true, err);
 }
@@ -395,6 +401,15 @@ static bool next_other(struct ledger *ledger)
     return true;
 }
 
+/* It is this process's by what the servers say, and by nothing else. */
+static void doubt(struct ledger *ledger, const char *id)
+{
+    if (pthread_mutex_trylock(&ledger->taking) != 0)
+        return;
+    waiting_doubt(&ledger->waiting, id);
+    (void)pthread_mutex_unlock(&ledger->taking);
+}
+
 /*
  * A server that lags or lost something may give a watch less than the others have. So what has
  * not ended here for long is asked for, some of it each time.
@@ -405,13 +420,17 @@ static void check_others(struct ledger *ledger)
 
     for (unsigned n = 0; n < CHECK_MAX && next_other(ledger); n++) {
         struct record row;
+        int r;
 
         if (registry_record_other(ledger->env.registry, ledger->checked, &row, &ignored) < 0 ||
             row.accepted_ns + CHECK_AGE_NS > clock_realtime_ns())
             continue;
-        if (waiting_check(&ledger->waiting, ledger->checked, &ledger->checked_process,
-                          &ignored) == -EAGAIN)
+        r = waiting_check(&ledger->waiting, ledger->checked, &ledger->checked_process,
+                          &ignored);
+        if (r == -EAGAIN)
             return;
+        if (r == -EOWNERDEAD && !is_at_work(ledger, &row))
+            doubt(ledger, ledger->checked);
     }
 }
 

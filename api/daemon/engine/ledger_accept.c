@@ -207,12 +207,13 @@ int ledger_begin(struct ledger *ledger, const char *id, bool again, struct err *
 
 int ledger_leave(struct ledger *ledger, const char *id, struct err *err)
 {
+    struct registry_process self;
     struct record record = {0};
 
-    copy(record.id, sizeof(record.id), id);
     cluster_sign_record(ledger->env.cluster, &record);
-    record.waits = true;
-    return registry_record_pass(ledger->env.registry, &record, err);
+    memcpy(self.node, record.node, sizeof(self.node));
+    memcpy(self.instance, record.instance, sizeof(self.instance));
+    return registry_records_leave(ledger->env.registry, &self, id, err);
 }
 
 int ledger_wait(struct ledger *ledger, const char *tenant, const char *id, uint64_t deadline_ns,

@@ -17,7 +17,7 @@ static int leave_waiting(struct registry *registry, const char *node, struct err
 
     (void)snprintf(process.node, sizeof(process.node), "%s", node);
     memset(process.instance, '0', sizeof(process.instance) - 1);
-    return registry_records_leave(registry, &process, err);
+    return registry_records_leave(registry, &process, "", err);
 }
 
 /* Rows that waited for whoever runs them, which nobody will. 0, -ENOENT after the last. */

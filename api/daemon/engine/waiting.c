@@ -145,13 +145,18 @@ static int believe(const struct waiting_env *env, const struct record *theirs, s
     return r < 0 ? r : -ENOENT;
 }
 
-/* It may be this process's: looked at later. */
-static int doubt(struct waiting_env *env, const char *id, int r)
+void waiting_doubt(struct waiting_env *env, const char *id)
 {
     if (env->n_doubts < WAITING_DOUBTS)
         (void)snprintf(env->doubts[env->n_doubts++], RECORD_ID_SIZE, "%s", id);
     else
         log_error("ledger", "execution=%s is=\"nobody's\" reason=\"too many are\"", id);
+}
+
+/* It may be this process's: looked at later. */
+static int doubt(struct waiting_env *env, const char *id, int r)
+{
+    waiting_doubt(env, id);
     return r;
 }
 
@@ -235,8 +240,14 @@ int waiting_check(const struct waiting_env *env, const char *id,
                  strcmp(copy.record.node, process->node) == 0 &&
                  strcmp(copy.record.instance, process->instance) == 0;
 
-    if (r == 0 && !is_so && believe(env, &copy.record, err) == -ENOENT)
-        log_warn("ledger", "execution=%s was=missed", id);
+    if (r == 0 && !is_so) {
+        int believed = believe(env, &copy.record, err);
+
+        if (believed == -ENOENT)
+            log_warn("ledger", "execution=%s was=missed", id);
+        else if (believed == 0 && !is_here(env, id))
+            r = -EOWNERDEAD;
+    }
     record_copy_finish(&copy);
     return r;
 }

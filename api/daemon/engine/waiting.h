@@ -61,11 +61,13 @@ int waiting_take_over(struct waiting_env *env, const char *id,
                       const struct registry_process *process, bool is_lost, struct err *err);
 /*
  * Looks at what the servers have of one that a process has, as its row says: where that has
- * ended, or another one has it, the row says so too. 0, -ENOENT where they have nothing of it,
- * -EAGAIN.
+ * ended, or another one has it, the row says so too. 0; -ENOENT where they have nothing of it;
+ * -EOWNERDEAD: it is this process's, which has no row of it; -EAGAIN.
  */
 int waiting_check(const struct waiting_env *env, const char *id,
                   const struct registry_process *process, struct err *err);
+/* One may be this process's. */
+void waiting_doubt(struct waiting_env *env, const char *id);
 /* Ends those that are this process's and that it does not have. */
 void waiting_settle(struct waiting_env *env);
 

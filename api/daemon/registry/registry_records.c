@@ -30,6 +30,7 @@ enum statement {
     UNFINISHED,
     OTHER,
     IS_THERE,
+    IS_OUR_END,
     REOPEN,
     TAKE_OVER,
     DROP_OLD,
@@ -125,10 +126,13 @@ static const char *const text[N_STATEMENTS] = {
               " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND finished_ns IS NULL)",
     [KEEP] = "UPDATE records SET waits = 0 WHERE id = ?1",
     [LEAVE] = "UPDATE records SET node = ?1, instance = ?2, is_told = 1"
-              " WHERE node = '' AND waits AND id IN"
+              " WHERE node = '' AND waits AND ?3 IN ('', id) AND id IN"
               " (SELECT id FROM executions WHERE finished_ns IS NULL)",
     [IS_THERE] = "UPDATE records SET is_told = is_told WHERE id = ?1"
                  " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?2)",
+    /* Changes a row as it is, as IS_THERE. */
+    [IS_OUR_END] = "UPDATE records SET is_told = is_told WHERE id = ?1 AND node = ''"
+                   " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND finished_ns = ?2)",
     [REOPEN] = "UPDATE executions SET status = 'accepted', result = NULL, finished_ns = NULL,"
                " artifact_digest = NULL, artifact_bytes = 0, result_bytes = 0 WHERE id = ?1",
     [OTHER] = "SELECT " ACCEPTED " FROM executions e JOIN records r ON r.id = e.id"
@@ -260,12 +264,12 @@ int registry_record_pass(struct registry *registry, const struct record *record,
 }
 
 int registry_records_leave(struct registry *registry, const struct registry_process *process,
-                           struct err *err)
+                           const char *id, struct err *err)
 {
-    return registry_run(
-        registry, REGISTRY_RECORDS, LEAVE,
-        REGISTRY_VALUES(registry_text(process->node), registry_text(process->instance)),
-        "leave to others what waits", err);
+    return registry_run(registry, REGISTRY_RECORDS, LEAVE,
+                        REGISTRY_VALUES(registry_text(process->node),
+                                        registry_text(process->instance), registry_text(id)),
+                        "leave to others what waits", err);
 }
 
 int registry_record_get(struct registry *registry, const char *id, struct record *ret,
@@ -409,11 +413,18 @@ int registry_record_adopt(struct registry *registry, const struct record *record
     return r < 0 ? r : registry_transaction_end(registry, adopt(registry, record, err), err);
 }
 
-static int reopen(struct registry *registry, const struct record *record, struct err *err)
+static int reopen(struct registry *registry, const struct record *record, uint64_t finished_ns,
+                  struct err *err)
 {
     struct record open = {0};
-    int r = uncharge(registry, record->id, 0, err);
+    int r = registry_put_step(
+        registry, REGISTRY_RECORDS, IS_OUR_END,
+        REGISTRY_VALUES(registry_text(record->id), registry_number(finished_ns)),
+        "look up an execution", err);
 
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    r = uncharge(registry, record->id, 0, err);
     if (r < 0)
         return r;
     memcpy(open.id, record->id, sizeof(open.id));
@@ -429,11 +440,13 @@ static int reopen(struct registry *registry, const struct record *record, struct
 }
 
 int registry_record_reopen(struct registry *registry, const struct record *record,
-                           struct err *err)
+                           uint64_t finished_ns, struct err *err)
 {
     int r = registry_transaction_begin(registry, err);
 
-    return r < 0 ? r : registry_transaction_end(registry, reopen(registry, record, err), err);
+    return r < 0 ? r
+                 : registry_transaction_end(registry,
+                                            reopen(registry, record, finished_ns, err), err);
 }
 
 /*

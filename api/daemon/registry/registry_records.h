@@ -48,11 +48,11 @@ int registry_records_untell(struct registry *registry, uint64_t since_ns, struct
 int registry_record_adopt(struct registry *registry, const struct record *record,
                           struct err *err);
 /*
- * An own row has not ended, whatever it says: the process that its record names has begun it
- * anew. 0 or -EIO.
+ * An own row that says this end (realtime) has not ended: the process that its record names has
+ * begun it again. 0, also where it says another end by now; -EIO.
  */
 int registry_record_reopen(struct registry *registry, const struct record *record,
-                           struct err *err);
+                           uint64_t finished_ns, struct err *err);
 
 /* A row says what others say of it, that has ended or not: as of one of these two. */
 int registry_record_believe(struct registry *registry, const struct record *record,
@@ -79,9 +79,10 @@ struct registry_process {
     char node[FLEET_NODE_SIZE];
     char instance[RECORD_INSTANCE_SIZE];
 };
-/* What waits here is a process's from now on, which is this one as it ends. 0 or -EIO. */
+/* What others may begin, or one of these (id is not ""), is a process's from now on, which is
+   this one as it ends. 0 or -EIO. */
 int registry_records_leave(struct registry *registry, const struct registry_process *process,
-                           struct err *err);
+                           const char *id, struct err *err);
 /*
  * The process after this one that has executions which have not ended, and one of these after
  * an id, of those that wait for whoever runs them or of the others. Both: 0, -ENOENT or -EIO.

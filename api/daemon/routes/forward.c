@@ -190,8 +190,7 @@ int forward_resume(void *place, const struct record *record, const char *request
                         .given = {.id = record->id,
                                   .digest = record->request_digest,
                                   .accepted_ns = record->accepted_ns,
-                                  .retries = record_retries_left(record),
-                                  .lost = record->waits ? NULL : record->node}};
+                                  .retries = record_retries_left(record)}};
 
     if (!may_begin(call.place->daemon, record->tenant))
         return err_set(err, ENOENT, "its tenant is disabled, or gone");

@@ -330,10 +330,10 @@ static bool adopt_draft(struct creation *c, struct http_reply *reply)
     c->e->is_taken = true;
     c->e->accepted_ns = c->given->accepted_ns;
     c->e->retries = c->given->retries;
-    if (c->given->lost && r == 0 &&
+    if (c->e->retries < c->request.retries && r == 0 &&
         skill_warn(&c->e->warnings,
-                   "the node %s was lost while this ran: it was begun again from the start",
-                   c->given->lost) < 0)
+                   "a node was lost while this ran there: it was begun again from the start") <
+            0)
         r = err_no_memory(&err);
     return failure_or_true(reply, r, &err);
 }

@@ -217,17 +217,6 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
     }
 }
 
-/* What does not begin with a tar's header is a zip or nothing. */
-static bool is_tar(int fd)
-{
-    struct tar_block block;
-    struct tar_numbers ignored;
-
-    return fd_pread_full(fd, &block, sizeof(block), 0) == (ssize_t)sizeof(block) &&
-           (memcmp(block.magic, "ustar", 5) == 0 ||
-            tar_block_read(&block, &ignored) != -EBADMSG);
-}
-
 /*
  * The one format that it has. No filters: the source has unpacked what there was. Zips by their
  * central directory only, which was looked at before: without one, a reader unpacks what it
@@ -239,7 +228,8 @@ static int choose_format(const struct ingest *in, int in_fd, uint64_t size, stru
     uint32_t n;
     int result;
 
-    if (source_is_packed(source) || is_tar(in_fd))
+    /* What does not begin with a tar's header is a zip or nothing. */
+    if (source_is_packed(source) || source_is_tar(source))
         return archive_read_support_format_tar(a) == ARCHIVE_OK ? 0 : -ENOMEM;
     result = zip_directory_check(in_fd, size, in->limits->entries, &n, err);
     if (result == -ENOENT)

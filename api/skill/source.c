@@ -2,6 +2,7 @@
 #include "api/skill/source.h"
 
 #include "base/fd.h"
+#include "base/tar_block.h"
 
 #include <archive.h>
 #include <errno.h>
@@ -140,7 +141,9 @@ int source_create(int in_fd, uint64_t size, const struct archive_limits *limits,
     source->fd = in_fd;
     source->size = size;
     source->limits = limits;
-    int filter = find_filter(source);
+    /* The name that a tar begins with may be what a compressed file begins with: "BZhang.py".
+     */
+    int filter = source_is_tar(source) ? ARCHIVE_FILTER_NONE : find_filter(source);
     int result = filter == ARCHIVE_FILTER_NONE ? 0 : open_unpacker(source, filter, err);
     if (result < 0)
         source_destroy(source);
@@ -157,6 +160,16 @@ int source_open(struct source *source, struct archive *reader)
         archive_read_set_callback_data(reader, source) != ARCHIVE_OK)
         return ARCHIVE_FATAL;
     return archive_read_open1(reader);
+}
+
+bool source_is_tar(const struct source *source)
+{
+    struct tar_block block;
+    struct tar_numbers ignored;
+
+    return fd_pread_full(source->fd, &block, sizeof(block), 0) == (ssize_t)sizeof(block) &&
+           (memcmp(block.magic, "ustar", 5) == 0 ||
+            tar_block_read(&block, &ignored) != -EBADMSG);
 }
 
 bool source_is_zip(const struct source *source)

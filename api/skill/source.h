@@ -22,6 +22,8 @@ int source_create(int in_fd, uint64_t size, const struct archive_limits *limits,
                   struct source **ret, struct err *err);
 /* Opens a reader, which must end before it, with it. What archive_read_open1() returns. */
 int source_open(struct source *source, struct archive *reader);
+/* True for what begins with a tar's header, as it is: not where it unpacks to one. */
+bool source_is_tar(const struct source *source);
 /* True for what begins like a zip's first member. */
 bool source_is_zip(const struct source *source);
 /* True when it unpacks: it can then be read from its start to its end only. */

@@ -98,6 +98,31 @@ static void same_digest_from_all(void **state)
     skill_archive_finish(&first);
 }
 
+/* A tar begins with the name of its first member, which may be what a compressed file begins
+ * with. */
+static void name_like_compression(void **state)
+{
+    static const struct member members[] = {
+        {.path = "BZhang/SKILL.md", .content = SKILL_MD},
+        {.path = "BZhang/BZh91AY.py", .content = "print(1)\n"},
+        {0},
+    };
+    (void)state;
+
+    for (enum kind kind = ZIP; kind <= TAR_XZ; kind++) {
+        int tar_fd = memfd_create("tar", MFD_CLOEXEC);
+        struct skill_archive archive = take(kind, members, tar_fd), again;
+        assert_string_equal(archive.folder, "BZhang");
+        assert_string_equal(archive.entries[0].path, "BZh91AY.py");
+        assert_int_equal(
+            skill_archive_ingest(tar_fd, &archive_limits_default, NULL, -1, &again, NULL), 0);
+        assert_string_equal(again.digest, archive.digest);
+        skill_archive_finish(&again);
+        skill_archive_finish(&archive);
+        close(tar_fd);
+    }
+}
+
 /* The canonical bytes must never change: a digest is a skill's name in the object store. */
 static void known_bytes(void **state)
 {
@@ -572,6 +597,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_digest_from_all),
+        cmocka_unit_test(name_like_compression),
         cmocka_unit_test(known_bytes),
         cmocka_unit_test(known_format),
         cmocka_unit_test(litter_is_dropped),

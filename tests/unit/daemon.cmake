@@ -28,6 +28,7 @@ if(TARGET apidaemon)
         result
         retention
         routes
+        session_plan
         skill_disk
         skill_plan
         skill_room
@@ -67,6 +68,7 @@ if(TARGET apidaemon)
     skillvm_unit(daemon_object_meta apicluster)
     skillvm_unit(daemon_record_entry apicluster)
     skillvm_unit(daemon_deed_entry apicluster)
+    skillvm_unit(daemon_hold_entry apicluster)
     skillvm_unit(daemon_cluster_state apicluster Threads::Threads)
     skillvm_unit(daemon_checksum apimachine)
     skillvm_unit(daemon_images apimachine)

@@ -19,6 +19,7 @@
 #define SKILLVM_API_DAEMON_CLUSTER_CLUSTER_H
 
 #include "api/daemon/cluster/driver.h"
+#include "api/daemon/cluster/hold_entry.h"
 #include "api/daemon/cluster/live_ask.h"
 #include "api/daemon/cluster/loads.h"
 #include "api/daemon/cluster/node_entry.h"
@@ -306,6 +307,16 @@ int cluster_record_put_back(struct cluster *cluster, const struct record *before
                             struct err *err);
 /* Up to which revision executions of others are rows here. */
 uint64_t cluster_records_known(struct cluster *cluster);
+/*
+ * Makes an execution of this process, or a caller of it (execution ""), the one who has a
+ * session, which has a key of its own (HOLD_KEY_SIZE); what the one before left in it is a row
+ * here then. It has the session until its record has ended, or that is given. 0; -EADDRINUSE:
+ * another one has it; -EAGAIN as above, and this one may have it all the same.
+ */
+int cluster_hold_take(struct cluster *cluster, const char *key, const char *session,
+                      const char *execution, struct err *err);
+/* It has it no more, where it had; as far as that can be told. */
+void cluster_hold_give(struct cluster *cluster, const char *key, const char *execution);
 /*
  * Writes how one of another process ended that is gone. 0; -EEXIST where it has ended; -ENOENT
  * where the servers have no record of it; -EBUSY where another process has it; -EAGAIN.

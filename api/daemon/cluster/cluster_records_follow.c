@@ -46,6 +46,9 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
     enum node_refusal why = NODE_MALFORMED;
     struct record record;
 
+    /* Who has a session is asked for when somebody wants it. */
+    if (hold_entry_is_key(entry->key))
+        return CLUSTER_OK;
     if (entry->is_removed ||
         record_entry_parse(entry->key, entry->data, entry->len, &record, &why) < 0 ||
         is_of_future(entry, &record)) {

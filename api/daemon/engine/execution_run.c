@@ -537,6 +537,7 @@ static void publish(struct execution_run *run)
         network_explain(e);
     if (handover_resign(run->env->ledger, e, run->result.status == RESULT_CANCELLED))
         return;
+    session_run_share(&run->session);
     r = store_all(run, &json, &err);
     if (r == 0 && run->env->ledger)
         r = tell(run, &json);

@@ -40,7 +40,8 @@ struct daemon {
     struct engine *engine;
     struct changes *changes;
     struct objects *objects;
-    struct ledger *ledger; /* NULL: it is on its own */
+    struct ledger *ledger;            /* NULL: it is on its own */
+    struct shared_sessions *sessions; /* the same */
     struct skill_room *skill_room;
     struct metrics *metrics;
     struct audit *audit;

@@ -45,7 +45,7 @@ enum placement placement_choose(struct daemon *d, struct http_request *http,
 {
     enum forward_result result = FORWARD_NOBODY;
 
-    /* Only this node has its session. */
+    /* The node that is asked has its session for it. */
     if (!d->ledger || e->session)
         return PLACEMENT_HERE;
     if (engine_has_turn(d->engine, e))

@@ -20,7 +20,9 @@ int handover_accept(struct ledger *ledger, struct execution *e,
     if (r == 0 && e->waits && ledger_offer(ledger, acceptance, &e->request, &why) < 0)
         log_warn("engine", "execution=%s is=\"this node's alone\" reason=\"%s\"", e->id,
                  why.message);
-    buf_finish(&e->request.text);
+    /* Servers that lose it are told it anew, where it may be begun again. */
+    if (r < 0 || e->retries == 0)
+        buf_finish(&e->request.text);
     return r;
 }
 

@@ -166,15 +166,39 @@ static int tell_end(struct ledger *ledger, struct record *record, struct buf *re
     return r;
 }
 
+/*
+ * What may be begun again has its request here, and others may still begin it. One that has
+ * begun says so after that; one that begins at this moment reads as if it waited, which is the
+ * same to others once this process is lost.
+ */
+static int offer_anew(struct ledger *ledger, struct record *record, struct err *err)
+{
+    struct execution *e = engine_find(ledger->engine, record->tenant, record->id);
+    const struct registry_execution accepted = {.id = record->id,
+                                                .accepted_ns = record->accepted_ns};
+    struct record_copy unused = {0};
+    int r = 0;
+
+    if (e && e->retries > 0 && (e->request.object[0] || e->request.text.len > 0))
+        r = ledger_offer(ledger, &accepted, &e->request, err);
+    if (e && r == 0 && execution_get_state(e) >= EXECUTION_RUNNING)
+        r = cluster_record_begin(ledger->env.cluster, record, &unused, err);
+    record_copy_finish(&unused);
+    execution_unref(e);
+    return r == -ENOENT || r == -EEXIST ? 0 : r;
+}
+
 /* Where others ended it meanwhile, who follows hears of that. */
 static int tell_begin(struct ledger *ledger, struct record *record, struct err *err)
 {
     int r;
 
     cluster_sign_record(ledger->env.cluster, record);
-    /* Its request was with the record that was lost: nobody else can run it. */
+    /* Its request was with the record that was lost. */
     record->waits = false;
     r = cluster_record_accept(ledger->env.cluster, record, err);
+    if (r == 0)
+        r = offer_anew(ledger, record, err);
     return r == -EEXIST ? 0 : r;
 }
 

@@ -511,7 +511,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     r = take_input(c, json, text, &own);
     if (r < 0)
         return failure_or_true(reply, err_set_errno(&err, -r, "cannot keep the input"), &err);
-    own += files + c->e->job.disk.len +
+    own += files + c->e->job.disk.len + c->e->request.text.len +
            (upload || c->request.code ? c->e->job.skill.len + c->e->job.packages.len : 0);
     c->e->held_bytes = http_request_hand_over(http, own);
     c->e->give_back = give_back;

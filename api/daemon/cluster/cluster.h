@@ -391,6 +391,17 @@ void live_copy_finish(struct live_copy *copy);
  */
 int cluster_ask_live(struct cluster *cluster, const char *node, const struct live_ask *ask,
                      struct live_copy *ret, struct err *err);
+/*
+ * What somebody has seen of the cluster: up to which revisions of changes and of executions it
+ * is here, with those of executions that this node wrote.
+ */
+struct cluster_seen {
+    uint64_t changes;
+    uint64_t executions;
+};
+void cluster_seen_now(struct cluster *cluster, struct cluster_seen *ret);
+/* Waits for up to 2 s until so much is here. */
+bool cluster_await(struct cluster *cluster, const struct cluster_seen *seen);
 /* Whether this node has the changes up to a revision that who calls says it saw, in a moment.
  */
 bool cluster_has_seen(struct cluster *cluster, uint64_t seen);

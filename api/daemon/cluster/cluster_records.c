@@ -81,13 +81,18 @@ static enum cluster_fault write_record(struct cluster *c, struct cluster_link *l
                                        struct err *err)
 {
     _cleanup_buf_ struct buf text = {0};
+    enum cluster_fault fault;
+    uint64_t written = 0;
 
     if (record_entry_write(record, &text) < 0) {
         (void)err_set(err, E2BIG, "the record of %s does not fit an entry", record->id);
         return CLUSTER_OTHER;
     }
-    return c->driver->put(link, CLUSTER_RECORDS, record->id, buf_cstr(&text), text.len,
-                          revision, NULL, err);
+    fault = c->driver->put(link, CLUSTER_RECORDS, record->id, buf_cstr(&text), text.len,
+                           revision, &written, err);
+    if (fault == CLUSTER_OK)
+        cluster_note_written(c, written);
+    return fault;
 }
 
 /*

@@ -197,9 +197,9 @@ static int tell_begin(struct ledger *ledger, struct record *record, struct err *
     /* Its request was with the record that was lost. */
     record->waits = false;
     r = cluster_record_accept(ledger->env.cluster, record, err);
-    if (r == 0)
-        r = offer_anew(ledger, record, err);
-    return r == -EEXIST ? 0 : r;
+    if (r < 0)
+        return r == -EEXIST ? 0 : r;
+    return offer_anew(ledger, record, err);
 }
 
 static int tell(struct ledger *ledger, struct record *record, struct buf *ret_result,

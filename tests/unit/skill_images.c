@@ -349,7 +349,7 @@ static const struct sample samples[] = {
     {"what no recipe brings", PY("import cv2\nfrom pptx import Presentation\nimport sklearn\n"),
      "python", "none of 5 has all: this one lacks cv2, pptx, sklearn",
      .want = {"no module \"cv2\": it has compiled code, and nothing in the image stands in",
-              "no module \"pptx\": if it is pure Python, put its folder beside the script",
+              "no module \"pptx\": no image has it: put a wheel of it, and of what it requires",
               "no module \"sklearn\": it has compiled code"}},
     {"what an image has that is not here", SH("gnuplot x\n"), "python", NULL,
      .want = {"no program \"gnuplot\": use Python, or bring a program that is a script; the "

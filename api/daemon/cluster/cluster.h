@@ -309,8 +309,10 @@ uint64_t cluster_records_known(struct cluster *cluster);
 /*
  * Writes how one of another process ended that is gone. 0; -EEXIST where it has ended; -ENOENT
  * where the servers have no record of it; -EBUSY where another process has it; -EAGAIN.
+ * ret_left: NULL, or what others may begin is left to them: -EBUSY with the record (caller's).
  */
-int cluster_record_lose(struct cluster *cluster, const struct record *record, struct err *err);
+int cluster_record_lose(struct cluster *cluster, const struct record *record,
+                        struct record_copy *ret_left, struct err *err);
 /*
  * Says that somebody wants an execution of another process to end. 0; -ENOENT where it has
  * ended; -EAGAIN.

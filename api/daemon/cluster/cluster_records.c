@@ -276,20 +276,42 @@ static int next_ended(const void *ctx, const struct record *there, struct record
     return 0;
 }
 
+/* Others may begin it; is_lost: the process that has it is gone. */
+static bool may_be_begun(const struct record *there, bool is_lost)
+{
+    return (there->waits || (is_lost && there->retries > 0)) && !there->is_cancelled;
+}
+
+/* What is said to have failed. */
+struct loss {
+    const struct record *record;
+    bool is_left; /* not where others may begin it */
+};
+
 static int next_lost(const void *ctx, const struct record *there, struct record *ret)
 {
+    const struct loss *loss = ctx;
+
     /* What the servers dropped may have ended in any way. */
     if (!there->id[0])
         return -ENOENT;
-    return there->status[0] || is_of_same(there, ctx) ? next_ended(ctx, there, ret) : -EBUSY;
+    if (!there->status[0] &&
+        (!is_of_same(there, loss->record) || (loss->is_left && may_be_begun(there, true))))
+        return -EBUSY;
+    return next_ended(loss->record, there, ret);
 }
 
-int cluster_record_lose(struct cluster *c, const struct record *record, struct err *err)
+int cluster_record_lose(struct cluster *c, const struct record *record,
+                        struct record_copy *ret_left, struct err *err)
 {
+    const struct loss loss = {record, ret_left != NULL};
     struct record_copy theirs = {0};
-    int r = update(c, record->id, next_lost, record, &theirs, err);
+    int r = update(c, record->id, next_lost, &loss, &theirs, err);
 
-    record_copy_finish(&theirs);
+    if (r == -EBUSY && ret_left && is_of_same(&theirs.record, record))
+        *ret_left = theirs;
+    else
+        record_copy_finish(&theirs);
     return r == -EALREADY ? -EEXIST : r;
 }
 
@@ -371,9 +393,7 @@ static bool is_left_by(const struct record *there, const struct claim *claim)
 /* What runs at a process that is there is that one's. */
 static int check_claim(const struct record *there, const struct claim *claim)
 {
-    const bool may_begin = there->waits || (claim->is_lost && there->retries > 0);
-
-    if (!may_begin || there->is_cancelled)
+    if (!may_be_begun(there, claim->is_lost))
         return claim->is_lost ? -EOWNERDEAD : -EEXIST;
     return cluster_leaves_image(claim->cluster, there->request_image) ? -ENOTSUP : 0;
 }
@@ -523,59 +543,4 @@ int cluster_record_cancel(struct cluster *c, const char *id, struct err *err)
 
     record_copy_finish(&there);
     return r == -EALREADY ? 0 : r;
-}
-
-/* After an outage of the servers all entries are gone, and nodes come back one by one. */
-static int check_joined_long(struct cluster *c, struct err *err)
-{
-    const uint64_t long_ns = (CLUSTER_TTL_MS + 2ull * CLUSTER_BACKOFF_MAX_MS) * NS_PER_MS;
-    int r = cluster_check_joined(c, err);
-
-    if (r < 0)
-        return r;
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-    return clock_monotonic_ns() - c->joined_ns > long_ns
-               ? 0
-               : err_set(err, EAGAIN, "this node has just come back itself");
-}
-
-int cluster_process_is_gone(struct cluster *c, const char *node, const char *instance,
-                            bool *ret, struct err *err)
-{
-    struct cluster_entry entry = {0};
-    struct node_entry *found;
-    struct cluster_link *link;
-    struct err why = {0};
-    enum cluster_fault fault;
-    enum node_refusal unused;
-    bool is_used;
-    int r = check_joined_long(c, err);
-
-    if (r < 0)
-        return r;
-    r = cluster_link_take(c, &link, &is_used, err);
-    if (r < 0)
-        return r;
-    fault = c->driver->get(link, CLUSTER_BUCKET, node, &entry, &why);
-    cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_NO_ENTRY);
-    found = fault == CLUSTER_OK ? calloc(1, sizeof(*found)) : NULL;
-    *ret = fault == CLUSTER_NO_ENTRY || entry.is_removed;
-    /* What is no entry says nothing: its node writes it anew. */
-    if (found && !entry.is_removed &&
-        node_entry_parse(node, entry.data, entry.len, found, &unused) == 0)
-        *ret = strcmp(found->instance, instance) != 0;
-    free(found);
-    c->driver->release(&entry);
-    return fault == CLUSTER_NO_ENTRY ? 0 : cluster_result(fault, &why, err);
-}
-
-bool cluster_has_turn(struct cluster *c, const char *id)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-    size_t n, place = nodes_place(&c->nodes, c->self.node, &n);
-    uint64_t turn = clock_realtime_ns() / NS_PER_SECOND;
-
-    for (; *id; id++)
-        turn = turn * 31 + (unsigned char)*id;
-    return turn % n == place;
 }

@@ -116,7 +116,7 @@ static int give_up(const struct waiting_env *env, const struct record *record, c
         "the node %.64s had this execution and was not known to run it, and no other "
         "runs it: %.256s",
         record->node, why);
-    r = lost_tell(env->registry, env->cluster, record, reason, err);
+    r = lost_tell(env->registry, env->cluster, record, reason, NULL, err);
     log_warn("ledger", "execution=%s lost=\"%s\"", record->id, reason);
     return r == -EAGAIN ? r : 0;
 }

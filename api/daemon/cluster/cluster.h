@@ -198,13 +198,15 @@ struct cluster_ledger {
     void *ctx;
     int (*look)(void *ctx, struct change_place *ret, struct err *err);
     /*
-     * Makes rows of all records of others, and notes the place, or does nothing. What can be no
-     * row is left out and counted. 0 or -EIO.
+     * Makes rows of all records of others, and of those that are this process's again, and
+     * notes the place, or does nothing. What can be no row is left out and counted. 0 or -EIO.
      */
     int (*apply)(void *ctx, const struct staged *records, const struct change_place *place,
                  unsigned *ret_conflicts, struct err *err);
     /* Somebody wants an execution of this process to end, or says that it has. */
     void (*stop)(void *ctx, const struct record *record);
+    /* Whether this process has one that waits, as its record says. */
+    bool (*has)(void *ctx, const struct record *record);
     /* Another process has one, or had it when it ended. */
     void (*taken)(void *ctx, const struct record *record);
     /* The servers may have lost what they were told since a time (realtime). */

@@ -8,6 +8,17 @@
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIGEST "\"digest\":\""
+#define OTHER(how)                                                                             \
+    "{\"skill\":\"other\",\"version\":\"1.0\",\"env\":{\"FAKE\":\"" how "\"},\"async\":true}"
+/* Of the tenant that the operator works for it begins an id that comes after nearly all. */
+#define LATE    "{" WAITING_OF("exit") ",\"async\":true,\"idempotency_key\":\"k211\"}"
+#define LATE_ID "exec_ffb7e60e17fca6a46f5583268e6c1a81"
 
 /* a is gone. */
 static void finish(struct waiting_world *w)
@@ -64,11 +75,121 @@ static void what_may_begin_again_does_not_fail_where_that_was_missed(void **stat
     finish(&w);
 }
 
+/* Registers one more at a, which b knows; "read": and has. */
+static void push(const struct waiting_world *w, const char *name, bool read)
+{
+    char path[64];
+
+    assert_int_equal(harness_push(&w->a, name, "1.0", "print(2)"), 201);
+    snprintf(path, sizeof(path), "/v1/skills/%s/1.0", name);
+    if (read)
+        nodes_wait(&w->b, path, 200, "main.py");
+    else
+        nodes_wait(&w->b, "/v1/skills", 200, name);
+}
+
+/* Removes what was pushed last as an operator does it. */
+static void remove_last_object(const struct waiting_world *w)
+{
+    char subject[256];
+
+    free(nats_last(&w->nats, NATS_OBJECTS, "$O.skillvm_objects.M.>", subject));
+    nats_purge(&w->nats, NATS_OBJECTS, subject);
+}
+
+/* Its skill is nowhere any more: it says which object that was. */
+static void what_needs_an_object_that_is_gone_fails(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38];
+
+    (void)state;
+    waiting_begin(&w);
+    push(&w, "other", false);
+    nodes_submit(&w.a, OTHER("exit"), id);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"accepted\"");
+    remove_last_object(&w);
+    assert_int_equal(harness_stop(&w.a, SIGKILL), -1);
+    nodes_wait(&w.b, nodes_path_of(w.busy_a), 200, "\"status\":\"failed\"");
+    waiting_end(&w.b, w.busy_b);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "the servers of the cluster have no object");
+    waiting_expect(&w, id, "\"status\":\"failed\"", true);
+    finish(&w);
+}
+
+/* Where a node keeps what a skill holds. */
+static void find_object(const struct harness *h, const char *skill_path, char ret[256])
+{
+    struct answer a = harness_get(h, skill_path);
+    const char *digest = strstr(a.body, DIGEST);
+
+    assert_non_null(digest);
+    snprintf(ret, 256, "%s/objects/%.64s", h->data, digest + strlen(DIGEST));
+    answer_finish(&a);
+}
+
+/* It is looked at before what comes after it, and is run once it can be. */
+static void what_cannot_be_begun_now_keeps_nobody_waiting(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38], late[38], path[256], aside[264];
+
+    (void)state;
+    waiting_begin(&w);
+    push(&w, "other", true);
+    nodes_submit(&w.a, OTHER("exit"), id);
+    nodes_submit(&w.a, LATE, late);
+    assert_string_equal(late, LATE_ID);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"accepted\"");
+    nodes_wait(&w.b, nodes_path_of(late), 200, "\"status\":\"accepted\"");
+    find_object(&w.b, "/v1/skills/other/1.0", path);
+    snprintf(aside, sizeof(aside), "%s.aside", path);
+    assert_int_equal(rename(path, aside), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(harness_stop(&w.a, SIGKILL), -1);
+    nodes_wait(&w.b, nodes_path_of(w.busy_a), 200, "\"status\":\"failed\"");
+    waiting_end(&w.b, w.busy_b);
+    nodes_wait(&w.b, nodes_path_of(late), 200, "\"status\":\"success\"");
+    harness_expect(harness_get(&w.b, nodes_path_of(id)), 200, "\"status\":\"accepted\"");
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rename(aside, path), 0);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
+    finish(&w);
+}
+
+/* Whoever cannot run what another node only gives away has no word in it. */
+static void what_only_others_cannot_begin_waits_where_it_is(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38], next[38];
+
+    (void)state;
+    waiting_begin(&w);
+    push(&w, "other", false);
+    nodes_submit(&w.a, OTHER("exit"), id);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"accepted\"");
+    harness_expect(harness_request(&w.b, "DELETE", "/v1/skills/other/1.0", "", "", 0), 204, "");
+    waiting_end(&w.b, w.busy_b);
+    nodes_wait(&w.b, nodes_path_of(w.busy_b), 200, "\"status\":\"cancelled\"");
+    waiting_tell_b(&w, id);
+    /* Behind that. */
+    nodes_submit(&w.a, "{" WAITING_OF("exit") ",\"async\":true}", next);
+    nodes_wait(&w.a, nodes_path_of(next), 200, "\"status\":\"success\"");
+    waiting_expect(&w, next, "\"node\":\"b\"", true);
+    waiting_end(&w.a, w.busy_a);
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"success\"");
+    waiting_expect(&w, id, "\"node\":\"a\"", true);
+    waiting_finish(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_others_may_begin_does_not_fail_where_that_was_missed),
         cmocka_unit_test(what_may_begin_again_does_not_fail_where_that_was_missed),
+        cmocka_unit_test(what_needs_an_object_that_is_gone_fails),
+        cmocka_unit_test(what_cannot_be_begun_now_keeps_nobody_waiting),
+        cmocka_unit_test(what_only_others_cannot_begin_waits_where_it_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

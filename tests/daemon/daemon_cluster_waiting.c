@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 
-#include <cjson/cJSON.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -69,48 +68,6 @@ static void *read_events(void *ctx)
     return NULL;
 }
 
-/* Where nodes with the images of b are asked. */
-static void name_group_of_b(const struct waiting_world *w, char *ret, size_t size)
-{
-    char subject[256];
-    char *entry = nats_last(&w->nats, NATS_NODES, "$KV.skillvm_nodes.b", subject);
-    cJSON *json = cJSON_Parse(entry);
-    const cJSON *image;
-    uint64_t sum = 0;
-
-    assert_non_null(json);
-    cJSON_ArrayForEach(image, cJSON_GetObjectItem(json, "images")) {
-        uint64_t hash = 0xcbf29ce484222325u;
-
-        for (const char *at = image->valuestring; *at; at++)
-            hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-        sum += hash;
-    }
-    snprintf(ret, size, "skillvm.run.%016llx", (unsigned long long)sum);
-    cJSON_Delete(json);
-    free(entry);
-}
-
-/* Tells b to take over one of a's, as a would that gives it away. */
-static void tell_to_take(const struct waiting_world *w, const char *id)
-{
-    char subject[64], text[512];
-    char *record = nodes_record_of(&w->nats, id);
-    cJSON *json = cJSON_Parse(record);
-
-    assert_non_null(json);
-    snprintf(text, sizeof(text),
-             "{\"schema\":1,\"tenant\":\"%s\",\"id\":\"%s\",\"digest\":\"\",\"seen\":0,"
-             "\"sent_ns\":%llu,\"node\":\"a\",\"instance\":\"%s\"}\n",
-             cJSON_GetObjectItem(json, "tenant")->valuestring, id,
-             (unsigned long long)clock_realtime_ns(),
-             cJSON_GetObjectItem(json, "instance")->valuestring);
-    name_group_of_b(w, subject, sizeof(subject));
-    nats_tell(&w->nats, subject, text, strlen(text));
-    cJSON_Delete(json);
-    free(record);
-}
-
 /* A word to take it that comes late: what has begun where it waited goes on there. */
 static void what_has_begun_is_not_taken(void **state)
 {
@@ -124,8 +81,8 @@ static void what_has_begun_is_not_taken(void **state)
     nodes_wait(&w.a, nodes_path_of(retried), 200, "\"status\":\"running\"");
     nodes_wait(&w.b, nodes_path_of(retried), 200, "\"status\":\"running\"");
     nodes_wait(&w.b, nodes_path_of(once), 200, "\"status\":\"running\"");
-    tell_to_take(&w, once);
-    tell_to_take(&w, retried);
+    waiting_tell_b(&w, once);
+    waiting_tell_b(&w, retried);
     /* Behind these. */
     nodes_submit(&w.a, "{" WAITING_OF("exit") ",\"async\":true}", next);
     nodes_wait(&w.a, nodes_path_of(next), 200, "\"status\":\"success\"");

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,4 +105,45 @@ void waiting_again_at_b(const struct waiting_world *w, const char *id)
     nodes_wait(&w->b, nodes_path_of(id), 200, "\"status\":\"running\"");
     waiting_expect(w, id, "\"node\":\"b\"", true);
     waiting_expect(w, id, "\"again\":{", false);
+}
+
+/* Where nodes with the images of b are asked. */
+static void name_group_of_b(const struct waiting_world *w, char *ret, size_t size)
+{
+    char subject[256];
+    char *entry = nats_last(&w->nats, NATS_NODES, "$KV.skillvm_nodes.b", subject);
+    cJSON *json = cJSON_Parse(entry);
+    const cJSON *image;
+    uint64_t sum = 0;
+
+    assert_non_null(json);
+    cJSON_ArrayForEach(image, cJSON_GetObjectItem(json, "images")) {
+        uint64_t hash = 0xcbf29ce484222325u;
+
+        for (const char *at = image->valuestring; *at; at++)
+            hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+        sum += hash;
+    }
+    snprintf(ret, size, "skillvm.run.%016llx", (unsigned long long)sum);
+    cJSON_Delete(json);
+    free(entry);
+}
+
+void waiting_tell_b(const struct waiting_world *w, const char *id)
+{
+    char subject[64], text[512];
+    char *record = nodes_record_of(&w->nats, id);
+    cJSON *json = cJSON_Parse(record);
+
+    assert_non_null(json);
+    snprintf(text, sizeof(text),
+             "{\"schema\":1,\"tenant\":\"%s\",\"id\":\"%s\",\"digest\":\"\",\"seen\":0,"
+             "\"sent_ns\":%llu,\"node\":\"a\",\"instance\":\"%s\"}\n",
+             cJSON_GetObjectItem(json, "tenant")->valuestring, id,
+             (unsigned long long)clock_realtime_ns(),
+             cJSON_GetObjectItem(json, "instance")->valuestring);
+    name_group_of_b(w, subject, sizeof(subject));
+    nats_tell(&w->nats, subject, text, strlen(text));
+    cJSON_Delete(json);
+    free(record);
 }

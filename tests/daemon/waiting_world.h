@@ -43,6 +43,8 @@ void waiting_expect(const struct waiting_world *w, const char *id, const char *p
 void waiting_at_a(const struct waiting_world *w, char ret[38]);
 /* Waits until one waits at b so. */
 void waiting_at_b(const struct waiting_world *w, const char *id);
+/* Tells b to take over one of a's, as a would that gives it away. */
+void waiting_tell_b(const struct waiting_world *w, const char *id);
 /* Begins two nodes with a slot, and WAITING_RETRIED, which runs at a; waits until b has it. */
 void waiting_begin_retried(struct waiting_world *w, char ret[38]);
 void waiting_again_at_b(const struct waiting_world *w, const char *id);

@@ -23,7 +23,8 @@ int lost_tell(struct registry *registry, struct cluster *cluster, const struct r
               const char *reason, struct record_copy *ret_left, struct err *err);
 /*
  * Who takes over what had not begun. take: 0; -ENOENT: it is that process's no more; -ENOTSUP:
- * it is another node's turn, which costs none of those that one look sees to; else -errno:
+ * it is another node's turn, or not to be tried yet, which costs none of those that one look
+ * sees to; else -errno:
  * nothing more is taken over now.
  */
 struct lost_taker {

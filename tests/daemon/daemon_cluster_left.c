@@ -16,6 +16,9 @@
 #define DIGEST "\"digest\":\""
 #define OTHER(how)                                                                             \
     "{\"skill\":\"other\",\"version\":\"1.0\",\"env\":{\"FAKE\":\"" how "\"},\"async\":true}"
+#define OTHER_AGAIN                                                                            \
+    "{\"skill\":\"other\",\"env\":{\"FAKE\":\"ticks\"},\"timeout\":600,\"async\":true,"        \
+    "\"retries\":1}"
 /* Of the tenant that the operator works for it begins an id that comes after nearly all. */
 #define LATE    "{" WAITING_OF("exit") ",\"async\":true,\"idempotency_key\":\"k211\"}"
 #define LATE_ID "exec_ffb7e60e17fca6a46f5583268e6c1a81"
@@ -88,12 +91,13 @@ static void push(const struct waiting_world *w, const char *name, bool read)
         nodes_wait(&w->b, "/v1/skills", 200, name);
 }
 
-/* Removes what was pushed last as an operator does it. */
-static void remove_last_object(const struct waiting_world *w)
+/* Removes what was pushed last: all of it as an operator does it ("M"), or its chunks ("C"). */
+static void remove_last_object(const struct waiting_world *w, const char *which)
 {
-    char subject[256];
+    char subjects[64], subject[256];
 
-    free(nats_last(&w->nats, NATS_OBJECTS, "$O.skillvm_objects.M.>", subject));
+    snprintf(subjects, sizeof(subjects), "$O.skillvm_objects.%s.>", which);
+    free(nats_last(&w->nats, NATS_OBJECTS, subjects, subject));
     nats_purge(&w->nats, NATS_OBJECTS, subject);
 }
 
@@ -108,13 +112,42 @@ static void what_needs_an_object_that_is_gone_fails(void **state)
     push(&w, "other", false);
     nodes_submit(&w.a, OTHER("exit"), id);
     nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"accepted\"");
-    remove_last_object(&w);
+    remove_last_object(&w, "M");
     assert_int_equal(harness_stop(&w.a, SIGKILL), -1);
     nodes_wait(&w.b, nodes_path_of(w.busy_a), 200, "\"status\":\"failed\"");
     waiting_end(&w.b, w.busy_b);
     nodes_wait(&w.b, nodes_path_of(id), 200, "the servers of the cluster have no object");
     waiting_expect(&w, id, "\"status\":\"failed\"", true);
     finish(&w);
+}
+
+/* It has one retry, which who claimed it and was lost before it began has not used. */
+static void what_was_claimed_and_not_begun_costs_no_retry(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38];
+
+    (void)state;
+    waiting_begin_free(&w, "a", WAITING_LINES, WAITING_LINES);
+    push(&w, "other", false);
+    nodes_submit(&w.a, OTHER_AGAIN, id);
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"running\"");
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"running\"");
+    /* b waits for them for some seconds before it begins it. */
+    remove_last_object(&w, "C");
+    assert_int_equal(harness_stop(&w.a, SIGKILL), -1);
+    waiting_until(&w, id, "\"node\":\"b\"", "");
+    assert_int_equal(harness_stop(&w.b, SIGKILL), -1);
+    waiting_expect(&w, id, "\"status\"", false);
+    nats_start_node(&w.a, &w.nats, "a", WAITING_LINES);
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"running\"");
+    waiting_expect(&w, id, "\"node\":\"a\"", true);
+    waiting_expect(&w, id, "\"again\"", false);
+    nodes_cancel(&w.a, id);
+    harness_expect(harness_get(&w.a, nodes_path_of(id)), 200, WAITING_AGAIN);
+    nodes_end(&w.a);
+    harness_finish(&w.b);
+    nats_end(&w.nats);
 }
 
 /* Where a node keeps what a skill holds. */
@@ -188,6 +221,7 @@ int main(void)
         cmocka_unit_test(what_others_may_begin_does_not_fail_where_that_was_missed),
         cmocka_unit_test(what_may_begin_again_does_not_fail_where_that_was_missed),
         cmocka_unit_test(what_needs_an_object_that_is_gone_fails),
+        cmocka_unit_test(what_was_claimed_and_not_begun_costs_no_retry),
         cmocka_unit_test(what_cannot_be_begun_now_keeps_nobody_waiting),
         cmocka_unit_test(what_only_others_cannot_begin_waits_where_it_is),
     };

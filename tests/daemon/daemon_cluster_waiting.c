@@ -169,18 +169,6 @@ static void what_waits_can_be_cancelled(void **state)
     waiting_finish(&w);
 }
 
-/* A node that stops accepts no connection any more. */
-static void wait_stopping(const struct harness *h)
-{
-    uint64_t until = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-
-    while (access(h->socket, F_OK) == 0) {
-        if (clock_monotonic_ns() > until)
-            fail_msg("it does not stop");
-        usleep(10000);
-    }
-}
-
 /* It does not wait for what runs there to end. */
 static void while_a_node_stops_what_waits_goes(void **state)
 {
@@ -190,8 +178,7 @@ static void while_a_node_stops_what_waits_goes(void **state)
     (void)state;
     waiting_begin_as(&w, "a", "stop_timeout: 10m\n" WAITING_LINES);
     waiting_at_a(&w, id);
-    assert_int_equal(kill(w.a.pid, SIGTERM), 0);
-    wait_stopping(&w.a);
+    waiting_stop_a(&w);
     waiting_end(&w.b, w.busy_b);
     nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
     /* What ran there is not over yet. */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 
 #include <cjson/cJSON.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,20 +68,26 @@ void waiting_expect(const struct waiting_world *w, const char *id, const char *p
     free(record);
 }
 
-void waiting_at_b(const struct waiting_world *w, const char *id)
+void waiting_until(const struct waiting_world *w, const char *id, const char *part,
+                   const char *other)
 {
     uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-    bool waits = false;
+    bool is_so = false;
 
-    while (!waits) {
+    while (!is_so) {
         char *record = record_of(w, id);
 
-        waits = strstr(record, "\"node\":\"b\"") && strstr(record, "\"request\":\"{");
-        if (!waits && clock_monotonic_ns() > until_ns)
-            fail_msg("what waits is %s", record);
+        is_so = strstr(record, part) && strstr(record, other);
+        if (!is_so && clock_monotonic_ns() > until_ns)
+            fail_msg("%s and %s are never in %s", part, other, record);
         free(record);
         usleep(50000);
     }
+}
+
+void waiting_at_b(const struct waiting_world *w, const char *id)
+{
+    waiting_until(w, id, "\"node\":\"b\"", "\"request\":\"{");
 }
 
 void waiting_at_a(const struct waiting_world *w, char ret[38])
@@ -146,4 +153,17 @@ void waiting_tell_b(const struct waiting_world *w, const char *id)
     nats_tell(&w->nats, subject, text, strlen(text));
     cJSON_Delete(json);
     free(record);
+}
+
+void waiting_stop_a(const struct waiting_world *w)
+{
+    uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+
+    assert_int_equal(kill(w->a.pid, SIGTERM), 0);
+    /* A node that stops accepts no connection any more. */
+    while (access(w->a.socket, F_OK) == 0) {
+        if (clock_monotonic_ns() > until_ns)
+            fail_msg("it does not stop");
+        usleep(10000);
+    }
 }

@@ -287,7 +287,7 @@ int cluster_record_begin(struct cluster *cluster, const struct record *record,
 int cluster_record_offer(struct cluster *cluster, const struct record *record, struct err *err);
 /*
  * Makes one this process's own that waits at another, which gives it away or is lost; of one
- * that is lost also what it began and may be begun again. 0 with
+ * that is lost also what it began and may be begun again. It waits here then. 0 with
  * the record as it was, and its request; -EEXIST with the record where it has ended, or yet
  * another process has it; -ENODATA: the servers have none; -EOWNERDEAD with the record: nobody
  * can run it; -ENOTSUP: its image is not here, and is elsewhere; -EAGAIN: it may be this
@@ -296,7 +296,8 @@ int cluster_record_offer(struct cluster *cluster, const struct record *record, s
 int cluster_record_claim(struct cluster *cluster, const char *id, const char *node,
                          const char *instance, bool is_lost, struct record_copy *ret,
                          struct err *err);
-/* How often one may be begun again once it was claimed, by the record as it was. */
+/* How often one that was claimed may be begun again once it has begun, by the record as it was.
+ */
 unsigned record_retries_left(const struct record *there);
 /* What the servers have of one. 0, -ENOENT or -EAGAIN. */
 int cluster_record_read(struct cluster *cluster, const char *id, struct record_copy *ret,

@@ -328,13 +328,19 @@ int cluster_record_end(struct cluster *c, const struct record *record,
     return r == -EALREADY ? 0 : r;
 }
 
-/* As it is, but that it has begun; its request stays where it may be begun again. */
-static void begin_record(const struct record *there, unsigned retries, struct record *ret)
+unsigned record_retries_left(const struct record *there)
+{
+    return there->waits && !there->was_begun ? there->retries : there->retries - 1;
+}
+
+/* As it waits, but that it has begun; its request stays where it may be begun again. */
+static void begin_record(const struct record *there, struct record *ret)
 {
     *ret = *there;
+    ret->retries = record_retries_left(there);
     ret->waits = false;
-    ret->retries = retries;
-    if (retries > 0)
+    ret->was_begun = false;
+    if (ret->retries > 0)
         return;
     ret->request = NULL;
     ret->request_bytes = 0;
@@ -354,8 +360,10 @@ static int next_begun(const void *ctx, const struct record *there, struct record
     if (there->status[0] || !is_of_same(there, record) ||
         there->accepted_ns != record->accepted_ns)
         return -EEXIST;
-    begin_record(there, there->retries, ret);
-    return there->waits ? 0 : -EALREADY;
+    if (!there->waits)
+        return -EALREADY;
+    begin_record(there, ret);
+    return 0;
 }
 
 int cluster_record_begin(struct cluster *c, const struct record *record,
@@ -398,11 +406,6 @@ static int check_claim(const struct record *there, const struct claim *claim)
     return cluster_leaves_image(claim->cluster, there->request_image) ? -ENOTSUP : 0;
 }
 
-unsigned record_retries_left(const struct record *there)
-{
-    return there->waits ? there->retries : there->retries - 1;
-}
-
 static int next_claimed(const void *ctx, const struct record *there, struct record *ret)
 {
     const struct claim *claim = ctx;
@@ -412,7 +415,7 @@ static int next_claimed(const void *ctx, const struct record *there, struct reco
         return -ENODATA;
     if (there->status[0])
         return -EEXIST;
-    /* What was taken over for this node, and not confirmed: nobody has its request any more. */
+    /* What was taken over for this node, and not confirmed. */
     if (is_of_same(there, claim->ours))
         return -EOWNERDEAD;
     if (!is_left_by(there, claim))
@@ -420,7 +423,10 @@ static int next_claimed(const void *ctx, const struct record *there, struct reco
     r = check_claim(there, claim);
     if (r < 0)
         return r;
-    begin_record(there, record_retries_left(there), ret);
+    /* It waits here until it begins: who is lost before that has begun nothing. */
+    *ret = *there;
+    ret->was_begun = !there->waits || there->was_begun;
+    ret->waits = true;
     memcpy(ret->node, claim->ours->node, sizeof(ret->node));
     memcpy(ret->instance, claim->ours->instance, sizeof(ret->instance));
     return 0;

@@ -65,7 +65,7 @@ struct execution {
     bool is_left;     /* its run was ended for that, by __atomic alone, as the next */
     bool is_gone;     /* another node has begun it again: what its run gives is nothing */
     bool is_bound;    /* what it was given is nowhere else any more */
-    bool is_taken;    /* another process had it: the cluster knows that it is here */
+    bool is_taken;    /* another process had it: the cluster knows that it is here, and waits */
 
     bool fresh;                /* its machine shall have run, and shall run, nothing else */
     struct image_choice image; /* why is "" where none was chosen */

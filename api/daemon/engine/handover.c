@@ -17,7 +17,8 @@ int handover_accept(struct ledger *ledger, struct execution *e,
                         : ledger_accept(ledger, e->tenant, acceptance, e->waits, err);
 
     /* Once it is confirmed: what is not, and said so, nobody may run. */
-    if (r == 0 && e->waits && ledger_offer(ledger, acceptance, &e->request, &why) < 0)
+    if (r == 0 && e->waits && !e->is_taken &&
+        ledger_offer(ledger, acceptance, &e->request, &why) < 0)
         log_warn("engine", "execution=%s is=\"this node's alone\" reason=\"%s\"", e->id,
                  why.message);
     buf_finish(&e->request.text);

@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define SESSION(data)                                                                          \
+    "\"skill\":\"demo\",\"session_id\":\"kept\",\"env\":{\"FAKE\":\"session\",\"FAKE_DATA\":"  \
+    "\"" data "\"}"
 #define DIGEST "\"digest\":\""
 #define OTHER(how)                                                                             \
     "{\"skill\":\"other\",\"version\":\"1.0\",\"env\":{\"FAKE\":\"" how "\"},\"async\":true}"
@@ -31,19 +34,29 @@ static void finish(struct waiting_world *w)
     nats_end(&w->nats);
 }
 
-/* As if a node had heard that one was accepted, and nothing since. */
-static void miss_offer(const struct harness *h, const char *id)
+/* Takes the statement over. How many rows it changed. */
+static int change_database(const struct harness *h, char *sql)
 {
-    char path[256], *sql = sqlite3_mprintf("UPDATE records SET waits = 0 WHERE id = %Q", id);
     sqlite3 *db = NULL;
+    char path[256];
+    int n;
 
     snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     sqlite3_busy_timeout(db, 10000);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_changes(db), 1);
+    n = sqlite3_changes(db);
     sqlite3_free(sql);
     sqlite3_close(db);
+    return n;
+}
+
+/* As if a node had heard that one was accepted, and nothing since. */
+static void miss_offer(const struct harness *h, const char *id)
+{
+    char *sql = sqlite3_mprintf("UPDATE records SET waits = 0 WHERE id = %Q", id);
+
+    assert_int_equal(change_database(h, sql), 1);
 }
 
 static void what_others_may_begin_does_not_fail_where_that_was_missed(void **state)
@@ -215,6 +228,35 @@ static void what_only_others_cannot_begin_waits_where_it_is(void **state)
     waiting_finish(&w);
 }
 
+/* Its row is another process's, or gone, when it ends: nothing names what it left. */
+static void what_a_session_was_to_have_goes_with_its_end(void **state)
+{
+    static const char lose_ends[] = "CREATE TRIGGER lose BEFORE UPDATE OF finished_ns ON "
+                                    "executions BEGIN SELECT RAISE(IGNORE); END";
+    struct nats_world nats = {0};
+    struct harness a = {0};
+    unsigned objects;
+    char id[38];
+
+    (void)state;
+    nats_begin(&nats, 1);
+    nats_start_node(&a, &nats, "a", WAITING_LINES);
+    nats_make(&a);
+    nats_wait_node(&a, NODE_JOINED);
+    harness_wait_ready(&a);
+    assert_int_equal(harness_push(&a, "demo", "1.0", "print(1)"), 201);
+    harness_expect(harness_run(&a, "{" SESSION("a=one") "}"), 200, "\"committed\":true");
+    objects = harness_count_files(&a, "objects");
+    (void)change_database(&a, sqlite3_mprintf("%s", lose_ends));
+    nodes_submit(&a, "{" SESSION("b=two") ",\"async\":true}", id);
+    harness_wait_metrics(&a, "\nskillvm_executions_total{status=\"success\"} 2\n", true);
+    assert_int_equal(harness_count_files(&a, "objects"), objects);
+    harness_expect(harness_get(&a, "/v1/sessions/kept/files/a"), 200, "one");
+    (void)change_database(&a, sqlite3_mprintf("DROP TRIGGER lose"));
+    nodes_end(&a);
+    nats_end(&nats);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +266,7 @@ int main(void)
         cmocka_unit_test(what_was_claimed_and_not_begun_costs_no_retry),
         cmocka_unit_test(what_cannot_be_begun_now_keeps_nobody_waiting),
         cmocka_unit_test(what_only_others_cannot_begin_waits_where_it_is),
+        cmocka_unit_test(what_a_session_was_to_have_goes_with_its_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

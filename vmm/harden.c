@@ -83,18 +83,26 @@ static uint64_t landlock_rights(int version)
 }
 
 /* Source: Documentation/userspace-api/landlock.rst. */
+int harden_landlock_version(void)
+{
+    long version =
+        syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+    if (version >= 0)
+        return (int)version;
+    return errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM ? 0 : -errno;
+}
+
 int harden_files(struct err *err)
 {
     struct landlock_ruleset_attr rules = {0};
     _cleanup_fd_ int fd = -1;
-    int version =
-        (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    int version = harden_landlock_version();
 
-    /* Not built, not switched on, or unknown to the filter of a container. */
-    if (version < 0 && (errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM))
-        return 0;
     if (version < 0)
-        return err_set_errno(err, errno, "looking for Landlock");
+        return err_set_errno(err, -version, "looking for Landlock");
+    if (version == 0)
+        return 0;
     rules.handled_access_fs = landlock_rights(version);
     fd = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
     if (fd < 0 || syscall(SYS_landlock_restrict_self, fd, 0) < 0)

@@ -58,6 +58,10 @@ int harden_privileges(struct err *err);
 int harden_capabilities(struct err *err);
 /* No file is opened, made or removed by a name: Landlock, where the kernel has it. */
 int harden_files(struct err *err);
+/* The version of the kernel's Landlock, 1 or more; 0 with errno where a machine runs without:
+ * it is not built in (ENOSYS), not switched on (EOPNOTSUPP), or forbidden by a filter of system
+ * calls, with either or EPERM; -errno otherwise. Changes nothing. */
+int harden_landlock_version(void);
 
 /*
  * For the moment when all threads exist: no new descriptors but for those of a skill's disk and

@@ -24,6 +24,7 @@
 #include "api/daemon/cluster/node_entry.h"
 #include "api/daemon/cluster/node_wish.h"
 #include "api/daemon/cluster/record_entry.h"
+#include "api/daemon/cluster/refused.h"
 #include "api/daemon/cluster/staged.h"
 #include "api/daemon/terms/deed.h"
 
@@ -439,8 +440,7 @@ struct cluster_load_measure {
     unsigned nodes;            /* that told something lately */
     uint64_t running, waiting; /* executions there */
     uint64_t told, taken;      /* messages */
-    uint64_t refused[NODE_REFUSALS];
-    char last_refused[CLUSTER_KEY_SIZE + 32];
+    struct refused refused;
 };
 /* For metrics. */
 struct cluster_measure {

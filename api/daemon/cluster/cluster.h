@@ -354,8 +354,9 @@ void cluster_note_room(struct cluster *cluster);
 /* Ends that once the cluster was stopped, and waits for what is at work. NULL is fine. */
 void cluster_serve_end(struct cluster *cluster);
 /*
- * Calls a node that has room and an image, with the answer appended. 0; -ENOENT: there is none;
- * -EAGAIN: nobody knows what became of it.
+ * Calls a node that has room and an image, with the answer appended. 0; -ENOENT: there is none,
+ * or this node is not joined, or has no server, and called nobody; -EAGAIN: nobody knows what
+ * became of it.
  */
 int cluster_call(struct cluster *cluster, const char *image, const char *data, size_t len,
                  struct buf *ret_answer, struct err *err);

@@ -9,6 +9,7 @@
 #include "api/daemon/engine/audit_share.h"
 #include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/retention.h"
+#include "api/daemon/engine/shared_sessions.h"
 #include "api/daemon/lifecycle.h"
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_records.h"
@@ -16,6 +17,7 @@
 #include "api/daemon/routes/drain.h"
 #include "api/daemon/routes/forward.h"
 #include "api/daemon/routes/live.h"
+#include "api/daemon/routes/seen.h"
 #include "api/daemon/store/data_folder.h"
 #include "api/daemon/terms/limits.h"
 #include "base/fd.h"
@@ -146,6 +148,7 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
                 .store = d->store,
                 .retention = d->retention,
                 .ledger = d->ledger,
+                .sessions = d->sessions,
                 .egress = {.fixed_names = config->network.allow_private,
                            .servers = config->network.dns,
                            .connections_max = config->network.connections,
@@ -200,8 +203,15 @@ static int make_ledger(struct daemon *d, struct err *err)
                                    .store = d->store,
                                    .objects = d->objects,
                                    .cluster = d->cluster};
+    const struct shared_sessions_env sessions = {.registry = d->registry,
+                                                 .cluster = d->cluster,
+                                                 .objects = d->objects,
+                                                 .room = d->skill_room};
 
-    return d->cluster ? ledger_create(&env, &d->ledger, err) : 0;
+    if (!d->cluster)
+        return 0;
+    d->sessions = shared_sessions_create(&sessions);
+    return d->sessions ? ledger_create(&env, &d->ledger, err) : err_no_memory(err);
 }
 
 /* With the largest that a skill or its packages can be, and what a tar has around them. */
@@ -228,9 +238,11 @@ static int start_changes(struct daemon *d, const struct config *config, struct e
 
     int r = changes_create(&env, &d->changes, err);
 
-    if (r == 0 && d->cluster)
-        retention_join(d->retention, d->changes);
-    return r;
+    if (r < 0 || !d->cluster)
+        return r;
+    shared_sessions_join(d->sessions, d->changes);
+    retention_join(d->retention, d->changes, d->sessions);
+    return 0;
 }
 
 static void count_unauthorized(void *ctx, enum http_unauthorized why)
@@ -306,6 +318,8 @@ static int start_http(struct daemon *d, const struct serve *serve, struct http_s
         .keeper = {held_has_room, held_for_http, held_remove, d->held},
     };
 
+    if (d->cluster)
+        http.others = (struct http_others){seen_await, seen_stamp, d};
     add_listeners(serve, &http);
     return http_start(&http, ret, err);
 }
@@ -555,11 +569,12 @@ int serve_run(const struct serve *serve, struct err *err)
     cluster_share_end(d.cluster);
     ledger_stop(d.ledger);
     objects_join(d.objects, NULL);
-    retention_join(d.retention, NULL);
+    retention_join(d.retention, NULL, NULL);
     cluster_destroy(d.cluster);
     changes_destroy(d.changes);
     engine_destroy(d.engine);
     ledger_destroy(d.ledger);
+    shared_sessions_destroy(d.sessions);
     retention_destroy(d.retention);
     prober_destroy(d.prober);
     /* It asks whether memory is short. */

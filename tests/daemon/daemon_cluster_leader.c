@@ -6,9 +6,11 @@
 
 #include "base/clock.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define RECORDS    "KV_skillvm_executions"
@@ -82,6 +84,24 @@ static void wait_record(const struct world *w, const char *id)
     free(record);
 }
 
+/* Waits until what the servers have of one says something. */
+static void wait_said(const struct world *w, const char *id, const char *part)
+{
+    uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+
+    for (;;) {
+        char *record = nodes_record_of(&w->nats, id);
+        bool is_said = record && strstr(record, part);
+
+        if (!is_said && clock_monotonic_ns() > until_ns)
+            fail_msg("%s is not told as %s, but %s", id, part, record ? record : "nothing");
+        free(record);
+        if (is_said)
+            return;
+        usleep(50000);
+    }
+}
+
 /* Takes the statement over. */
 static void change_rows(const struct harness *h, char *sql)
 {
@@ -151,6 +171,33 @@ static void what_another_leader_has_not_is_told_and_read_again(void **state)
     end(&w);
 }
 
+/* What may be begun again may be so also where the servers lost that. */
+static void what_another_leader_has_not_may_still_be_begun_again(void **state)
+{
+    struct world w = {0};
+    char runs[38], other[38];
+    size_t leader;
+
+    (void)state;
+    begin(&w);
+    run(&w, "{" FAKE("ticks") ",\"timeout\":600,\"async\":true,\"retries\":1}", 202, "", runs);
+    nodes_wait(&w.a, nodes_path_of(runs), 200, "\"status\":\"running\"");
+    wait_said(&w, runs, "\"again\":{");
+    lose(&w, runs);
+    run(&w, "{" FAKE("exit") "}", 200, "\"status\":\"success\"", other);
+    nats_wait_replicas(&w.nats, RECORDS);
+    leader = nats_leader(&w.nats, RECORDS);
+    nats_kill(&w.nats, leader);
+    nats_restart(&w.nats, leader);
+    wait_said(&w, runs, "\"again\":{");
+    (void)harness_stop(&w.a, SIGKILL);
+    nodes_wait(&w.b, nodes_path_of(runs), 200, "\"status\":\"running\"");
+    nodes_cancel(&w.b, runs);
+    nats_start_node(&w.a, &w.nats, "a", LINES);
+    nats_wait_node(&w.a, NODE_JOINED);
+    end(&w);
+}
+
 /* As if a server had never given the end of one to who watches there. */
 static void forget_end(const struct harness *h, const char *id)
 {
@@ -203,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_gap_keeps_nobody_waiting),
         cmocka_unit_test(an_end_that_did_not_come_is_asked_for),
         cmocka_unit_test(what_another_leader_has_not_is_told_and_read_again),
+        cmocka_unit_test(what_another_leader_has_not_may_still_be_begun_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -312,12 +312,13 @@ static void execute_sql(const struct harness *h, const char *sql)
 /* Rows that name an object which is there. */
 static void add_rows(const struct harness *h, unsigned n)
 {
-    char sql[400];
+    char sql[512];
 
     snprintf(
         sql, sizeof(sql),
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %u) INSERT "
-        "INTO sessions SELECT tenant_id, 'n' || i, digest, bytes, files, content_bytes, "
+        "INTO sessions(tenant_id, id, digest, bytes, files, content_bytes, created_ns, "
+        "changed_ns, used_ns) SELECT tenant_id, 'n' || i, digest, bytes, files, content_bytes, "
         "created_ns, changed_ns, used_ns FROM n, sessions WHERE id = 'first'",
         n);
     execute_sql(h, sql);

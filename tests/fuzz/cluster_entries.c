@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What other nodes wrote of tenants, keys, skills, files, executions, objects and their audit,
- * under the key that stands in the first line. What must hold: what is taken is of its key, and
- * is written and read again as the same.
+ * What other nodes wrote of tenants, keys, skills, files, sessions and who has them,
+ * executions, objects and their audit, under the key that stands in the first line. What must
+ * hold: what is taken is of its key, and is written and read again as the same.
  */
 #include "api/daemon/cluster/change_entry.h"
 #include "api/daemon/cluster/deed_entry.h"
+#include "api/daemon/cluster/hold_entry.h"
 #include "api/daemon/cluster/object_meta.h"
 #include "api/daemon/cluster/record_entry.h"
 #include "base/utf8.h"
@@ -104,12 +105,29 @@ static void check_deed(const char *key, const char *text, size_t len)
     buf_finish(&written);
 }
 
+static void check_hold(const char *text, size_t len)
+{
+    struct hold hold, again;
+    struct buf written;
+
+    if (hold_entry_parse(text, len, &hold) < 0)
+        return;
+    check(hold_entry_write(&hold, &written) == 0 &&
+          hold_entry_parse(buf_cstr(&written), written.len, &again) == 0 &&
+          strcmp(hold.node, again.node) == 0 && strcmp(hold.instance, again.instance) == 0 &&
+          strcmp(hold.execution, again.execution) == 0 && hold.seen == again.seen &&
+          hold.is_over == again.is_over);
+    buf_finish(&written);
+}
+
 static void check_all(const char *key, const char *text, size_t len)
 {
     check_change(key, text, len);
     check_object(key, text, len);
     check_record(key, text, len);
     check_deed(key, text, len);
+    if (hold_entry_is_key(key))
+        check_hold(text, len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

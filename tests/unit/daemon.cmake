@@ -17,6 +17,7 @@ if(TARGET apidaemon)
         input_files
         json
         ledger_waits
+        pauses
         manager
         metrics
         migration
@@ -28,6 +29,7 @@ if(TARGET apidaemon)
         result
         retention
         routes
+        session_plan
         skill_disk
         skill_plan
         skill_room
@@ -67,6 +69,7 @@ if(TARGET apidaemon)
     skillvm_unit(daemon_object_meta apicluster)
     skillvm_unit(daemon_record_entry apicluster)
     skillvm_unit(daemon_deed_entry apicluster)
+    skillvm_unit(daemon_hold_entry apicluster)
     skillvm_unit(daemon_cluster_state apicluster Threads::Threads)
     skillvm_unit(daemon_checksum apimachine)
     skillvm_unit(daemon_images apimachine)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A change of a skill or a file, as it is written and as it is read of a stranger. */
+/* A change of a skill, a file or a session, as it is written and as it is read of a stranger.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/cluster/change_entry.h"
@@ -186,6 +187,70 @@ static void what_is_no_file_is_refused(void **state)
                      -EINVAL);
 }
 
+static void a_session_is_read_as_it_is_written(void **state)
+{
+    struct change c = {.kind = CHANGE_SESSION,
+                       .id = "ses_" DIGITS,
+                       .session = {.tenant = "ten_" DIGITS,
+                                   .digest = DIGEST,
+                                   .bytes = LIMIT_SESSION_STREAM,
+                                   .files = LIMIT_SESSION_FILES,
+                                   .content_bytes = LIMIT_SESSION_BYTES,
+                                   .created_ns = 1700000000123456789u,
+                                   .changed_ns = INT64_MAX,
+                                   .used_ns = INT64_MAX}};
+    struct change back = {0};
+    enum node_refusal why;
+    struct buf text;
+    char key[CHANGE_KEY_SIZE];
+
+    (void)state;
+    memset(c.session.name, 's', sizeof(c.session.name) - 1);
+    change_entry_key(c.kind, c.id, key);
+    assert_string_equal(key, "session.ses_" DIGITS);
+    assert_int_equal(change_entry_write(&c, &text), 0);
+    assert_int_equal(change_entry_parse(key, buf_cstr(&text), text.len, false, &back, &why), 0);
+    assert_memory_equal(&c, &back, sizeof(c));
+    buf_finish(&text);
+    assert_int_equal(change_entry_parse(key, NULL, 0, true, &back, &why), 0);
+    assert_true(back.is_removed);
+}
+
+static int parse_session(const char *name, const char *digest, const char *bytes,
+                         const char *files)
+{
+    char text[640];
+    struct change c;
+    enum node_refusal why;
+
+    snprintf(text, sizeof(text),
+             "{\"schema\":1,\"tenant\":\"default\",\"name\":\"%s\",\"digest\":\"%s\","
+             "\"bytes\":%s,\"files\":%s,\"content_bytes\":1,\"created_ns\":1,"
+             "\"changed_ns\":2,\"used_ns\":3}",
+             name, digest, bytes, files);
+    return change_entry_parse("session.ses_" DIGITS, text, strlen(text), false, &c, &why);
+}
+
+static void what_is_no_session_is_refused(void **state)
+{
+    static const char *const names[] = {"", ".x", "-x", "a b", "a/b", "\\u00e4", "a\\u0000b"};
+    char longest[CHANGE_SESSION_NAME_SIZE + 1] = {0};
+
+    (void)state;
+    assert_int_equal(parse_session("Chat:1.2_3-x", DIGEST, "1", "1"), 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (parse_session(names[i], DIGEST, "1", "1") == 0)
+            fail_msg("%s is a name", names[i]);
+    }
+    memset(longest, 'x', CHANGE_SESSION_NAME_SIZE);
+    assert_int_equal(parse_session(longest, DIGEST, "1", "1"), -EINVAL);
+    assert_int_equal(parse_session("s", "", "1", "1"), -EINVAL);
+    assert_int_equal(parse_session("s", "../x", "1", "1"), -EINVAL);
+    assert_int_equal(parse_session("s", DIGEST, "-1", "1"), -EINVAL);
+    assert_int_equal(parse_session("s", DIGEST, "9999999999", "1"), -EINVAL);
+    assert_int_equal(parse_session("s", DIGEST, "1", "10001"), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +259,8 @@ int main(void)
         cmocka_unit_test(what_is_none_is_refused),
         cmocka_unit_test(a_file_is_read_as_it_is_written),
         cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(a_session_is_read_as_it_is_written),
+        cmocka_unit_test(what_is_no_session_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

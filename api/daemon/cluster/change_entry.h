@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A change of a tenant, a key, a skill or an uploaded file as it lies in the bucket of changes:
- * JSON under "tenant.ID", "key.ID", "skill.ID" or "file.ID", or the mark that it was removed. A
- * broken or hostile node may have written it.
+ * A change of a tenant, a key, a skill, an uploaded file or a session as it lies in the bucket
+ * of changes: JSON under "tenant.ID", "key.ID", "skill.ID", "file.ID" or "session.ID", or the
+ * mark that it was removed. A broken or hostile node may have written it.
  */
 #ifndef SKILLVM_API_DAEMON_CLUSTER_CHANGE_ENTRY_H
 #define SKILLVM_API_DAEMON_CLUSTER_CHANGE_ENTRY_H

@@ -372,6 +372,8 @@ static int seed_row(void *ctx, const struct change *change)
 
     if (change->kind == CHANGE_FILE)
         return seed_object(ctx, change->file.digest);
+    if (change->kind == CHANGE_SESSION)
+        return seed_object(ctx, change->session.digest);
     if (change->kind != CHANGE_SKILL)
         return 0;
     r = seed_object(ctx, change->skill.digest);

@@ -46,6 +46,9 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
     enum node_refusal why = NODE_MALFORMED;
     struct record record;
 
+    /* Who has a session is asked for when somebody wants it. */
+    if (hold_entry_is_key(entry->key))
+        return CLUSTER_OK;
     if (entry->is_removed ||
         record_entry_parse(entry->key, entry->data, entry->len, &record, &why) < 0 ||
         is_of_future(entry, &record)) {
@@ -55,8 +58,11 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
     if (is_ours(c, &record)) {
         if (record.is_cancelled || record.status[0])
             c->ledger.stop(c->ledger.ctx, &record);
-        /* Its end may be one that others wrote at the same moment. */
-        if (!record.status[0])
+        /*
+         * Its end may be one that others wrote at the same moment, and what waits one that
+         * another process took, and put back.
+         */
+        if (!record.status[0] && !(record.waits && c->ledger.has(c->ledger.ctx, &record)))
             return CLUSTER_OK;
     } else {
         c->ledger.taken(c->ledger.ctx, &record);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may take how much of the bucket of changes. Skills and files are what tenants write, so
- * they have half of it, and each tenant of this half no more than is left: however many take
- * all they may, there is room for one more.
+ * Who may take how much of the bucket of changes. Skills, files and sessions are what tenants
+ * write, so they have half of it, and each tenant of this half no more than is left: however
+ * many take all they may, there is room for one more.
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
@@ -32,25 +32,12 @@ static int bytes_before(const struct cluster_replica *replica, const struct chan
     return 0;
 }
 
-/* Whose it is that wrote it; NULL: an operator did. */
-static const char *owner_of(const struct change *change)
-{
-    switch (change->kind) {
-    case CHANGE_SKILL:
-        return change->skill.tenant;
-    case CHANGE_FILE:
-        return change->file.tenant;
-    default:
-        return NULL;
-    }
-}
-
 int cluster_check_room(struct cluster *c, struct cluster_link *link,
                        const struct change *change, struct err *err)
 {
     const struct cluster_replica *replica = &c->follow.replica;
     struct cluster_bucket bucket = {0};
-    const char *tenant = change->is_removed ? NULL : owner_of(change);
+    const char *tenant = change->is_removed ? NULL : change_owner(change);
     uint64_t more, before = 0, used = 0, left;
     enum cluster_fault fault;
     struct err why = {0};
@@ -76,8 +63,8 @@ int cluster_check_room(struct cluster *c, struct cluster_link *link,
         return 0;
     return err_set(
         err, EDQUOT,
-        "the list of skills and files that the cluster keeps has no room for another "
-        "of this tenant, whose own take %llu bytes of it while %llu are left for "
-        "all: remove versions or files",
+        "the list of skills, files and sessions that the cluster keeps has no room for "
+        "another of this tenant, whose own take %llu bytes of it while %llu are left for "
+        "all: remove versions, files or sessions",
         (unsigned long long)used, (unsigned long long)left);
 }

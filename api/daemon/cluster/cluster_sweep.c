@@ -2,13 +2,13 @@
 /*
  * What nobody needs any more goes from the servers.
  *
- * What no skill or file names any more goes from the bucket of objects. Nobody says that a row
- * is about to name one: so it has to be old, and who names one that is there makes it new
- * first, of which the servers tell who would remove it. What goes at once may be named at that
- * moment: so who names one looks for it once more after its row is written.
+ * What no skill, file or session names any more goes from the bucket of objects. Nobody says
+ * that a row is about to name one: so it has to be old, and who names one that is there makes
+ * it new first, of which the servers tell who would remove it. What goes at once may be named
+ * at that moment: so who names one looks for it once more after its row is written.
  *
- * Skills and files of tenants that were removed go from the bucket of changes, where that fills
- * up.
+ * Skills, files and sessions of tenants that were removed go from the bucket of changes, where
+ * that fills up.
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
@@ -230,8 +230,9 @@ static uint64_t revision_here(struct cluster *c)
 }
 
 /*
- * A skill or a file without a tenant, by rows that are as new as it is. A tenant that was
- * removed does not come back, and somebody else's in that place is of another revision.
+ * A skill, a file or a session without a tenant, by rows that are as new as it is. A tenant
+ * that was removed does not come back, and somebody else's in that place is of another
+ * revision.
  */
 static int judge_row(struct sweep *s, const struct cluster_entry *entry, struct err *err)
 {
@@ -244,11 +245,9 @@ static int judge_row(struct sweep *s, const struct cluster_entry *entry, struct 
 
     if (entry->is_removed || entry->revision > revision_here(s->cluster) ||
         change_entry_parse(entry->key, entry->data, entry->len, false, &change, &unused) < 0 ||
-        (change.kind != CHANGE_SKILL && change.kind != CHANGE_FILE))
+        !change_owner(&change))
         return 0;
-    r = replica->row(replica->ctx, CHANGE_TENANT,
-                     change.kind == CHANGE_SKILL ? change.skill.tenant : change.file.tenant,
-                     &tenant, err);
+    r = replica->row(replica->ctx, CHANGE_TENANT, change_owner(&change), &tenant, err);
     if (r != -ENOENT)
         return r;
     r = cluster_check_joined(s->cluster, err);

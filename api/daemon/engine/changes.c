@@ -128,7 +128,8 @@ static int check_row(void *ctx, const struct change *change)
     char key[CHANGE_KEY_SIZE];
 
     change_entry_key(change->kind, change->id, key);
-    if (staged_has(others->staged, key))
+    /* What a node has of sessions from before they were a cluster's stays, until it is used. */
+    if (change->kind == CHANGE_SESSION || staged_has(others->staged, key))
         return 0;
     if (change->kind == CHANGE_SKILL)
         (void)snprintf(others->what, sizeof(others->what), "skill %s %s of %s",
@@ -152,25 +153,27 @@ struct before {
     char digest[CHANGE_DIGEST_SIZE];
     char packages_digest[CHANGE_DIGEST_SIZE];
     uint64_t bytes;
-    bool goes_at_once; /* who removes a file sees to what it held, or counts that */
+    bool goes_at_once; /* who removes or changes it sees to what it held, or counts that */
 };
 
 static void describe_before(const struct change *row, struct before *ret)
 {
+    memcpy(ret->tenant, change_owner(row), sizeof(ret->tenant));
+    ret->goes_at_once = row->kind != CHANGE_SKILL;
     if (row->kind == CHANGE_FILE) {
-        memcpy(ret->tenant, row->file.tenant, sizeof(ret->tenant));
         memcpy(ret->digest, row->file.digest, sizeof(ret->digest));
         ret->bytes = row->file.bytes;
-        ret->goes_at_once = true;
-        return;
+    } else if (row->kind == CHANGE_SESSION) {
+        memcpy(ret->digest, row->session.digest, sizeof(ret->digest));
+        ret->bytes = row->session.bytes;
+    } else {
+        memcpy(ret->digest, row->skill.digest, sizeof(ret->digest));
+        memcpy(ret->packages_digest, row->skill.packages_digest, sizeof(ret->packages_digest));
+        ret->bytes = row->skill.bytes;
     }
-    memcpy(ret->tenant, row->skill.tenant, sizeof(ret->tenant));
-    memcpy(ret->digest, row->skill.digest, sizeof(ret->digest));
-    memcpy(ret->packages_digest, row->skill.packages_digest, sizeof(ret->packages_digest));
-    ret->bytes = row->skill.bytes;
 }
 
-/* What the skills and files name that are changed. */
+/* What the skills, files and sessions name that are changed. */
 static size_t note_before(struct changes *changes, const struct staged *staged,
                           struct before *ret)
 {
@@ -178,8 +181,7 @@ static size_t note_before(struct changes *changes, const struct staged *staged,
     size_t n = 0;
 
     for (size_t i = 0; i < staged->n; i++) {
-        if (staged_read(staged, i, &change) < 0 ||
-            (change.kind != CHANGE_SKILL && change.kind != CHANGE_FILE) ||
+        if (staged_read(staged, i, &change) < 0 || change.kind < CHANGE_SKILL ||
             registry_change_of(changes->env.registry, change.kind, change.id, &row, NULL) < 0)
             continue;
         describe_before(&row, &ret[n++]);
@@ -331,7 +333,7 @@ static int check(struct changes *changes, const struct change *change, struct er
 
     if (!change->is_removed) {
         r = registry_change_check(registry, change, err);
-        return r == -ENOENT && (change->kind == CHANGE_SKILL || change->kind == CHANGE_FILE)
+        return r == -ENOENT && change_owner(change)
                    ? err_set(err, ENOENT, "the tenant was deleted")
                    : r;
     }

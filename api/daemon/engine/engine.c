@@ -4,6 +4,7 @@
 #include "api/daemon/engine/engine_internal.h"
 #include "api/daemon/engine/handover.h"
 #include "api/daemon/engine/ledger.h"
+#include "api/daemon/engine/shared_sessions.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/lock.h"
@@ -22,13 +23,11 @@
 /* The bucket of an id: its digits are random. */
 static struct live *bucket(struct engine *engine, const char *id)
 {
-    unsigned long hash = 0;
     char digits[9];
 
     (void)snprintf(digits, sizeof(digits), "%.8s",
                    strlen(id) > strlen("exec_") ? id + strlen("exec_") : "");
-    hash = strtoul(digits, NULL, 16);
-    return &engine->live[hash % LIVE_BUCKETS];
+    return &engine->live[strtoul(digits, NULL, 16) % LIVE_BUCKETS];
 }
 
 static struct execution *live_find(struct engine *engine, const char *tenant, const char *id)
@@ -101,9 +100,8 @@ static void say_unrun(const struct engine *engine, struct execution *e, bool can
 static void run(struct engine *engine, struct execution *e)
 {
     struct err err = {0};
-    int r;
+    int r = handover_begin(engine->config.env.ledger, e);
 
-    r = handover_begin(engine->config.env.ledger, e);
     if (r == -ECANCELED)
         say_unrun(engine, e, !is_stopping(engine));
     if (r < 0)
@@ -361,6 +359,20 @@ static int accept_execution(struct engine *engine, struct execution *e, struct e
     return registry_execution_accept(engine->config.env.registry, e->tenant, &acceptance, err);
 }
 
+/* The session, of all nodes of a cluster, and then the row. */
+static int hold_and_accept(struct engine *engine, struct execution *e, struct err *err)
+{
+    struct shared_sessions *sessions = engine->config.env.sessions;
+    int r = shared_sessions_take(sessions, e->tenant, e->session, e->id, err);
+
+    if (r < 0)
+        return r;
+    r = accept_execution(engine, e, err);
+    if (r < 0)
+        shared_sessions_give(sessions, e->tenant, e->session, e->id);
+    return r;
+}
+
 void engine_end_unrun(struct engine *engine, struct execution *e, bool cancelled)
 {
     say_unrun(engine, e, cancelled);
@@ -385,7 +397,7 @@ int engine_submit(struct engine *engine, struct execution *e, struct refusal *re
     r = reserve(engine, e, &place, ret_refusal, err);
     if (r < 0)
         return r;
-    r = accept_execution(engine, e, err);
+    r = hold_and_accept(engine, e, err);
     if (r < 0) {
         give_back(engine, e, place);
         return r;
@@ -438,9 +450,10 @@ static void take_out(struct engine *engine, struct execution *e)
     engine_note_load(engine);
 }
 
-/* Somebody wants it to end: nobody is to begin it again. */
+/* Somebody wants it to end: nobody is to begin it again, and who has it is to end it. */
 static void end_wanted(struct execution *e)
 {
+    __atomic_store_n(&e->is_wanted, true, __ATOMIC_RELEASE);
     __atomic_store_n(&e->is_left, false, __ATOMIC_RELEASE);
     execution_cancel(e);
 }

@@ -491,7 +491,7 @@ static int store_all(struct execution_run *run, struct buf *json, struct err *er
     }
     if (r < 0 && has_files(run))
         (void)store_release(store, run->files.digest, NULL);
-    session_run_settle(&run->session, store);
+    session_run_settle(&run->session, store, r == 0);
     return r;
 }
 
@@ -537,6 +537,7 @@ static void publish(struct execution_run *run)
         network_explain(e);
     if (handover_resign(run->env->ledger, e, run->result.status == RESULT_CANCELLED))
         return;
+    session_run_share(&run->session);
     r = store_all(run, &json, &err);
     if (r == 0 && run->env->ledger)
         r = tell(run, &json);

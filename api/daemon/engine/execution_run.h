@@ -23,7 +23,8 @@ struct execution_env {
     struct metrics *metrics;
     struct store *store;
     struct retention *retention;
-    struct ledger *ledger; /* NULL: it is on its own */
+    struct ledger *ledger;            /* NULL: it is on its own */
+    struct shared_sessions *sessions; /* the same */
     struct egress_settings egress;
     enum tenant_reuse reuse; /* what a tenant without a narrower one may */
     bool scope_tenant;       /* no two tenants begin from one snapshot */

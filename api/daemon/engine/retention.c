@@ -3,6 +3,7 @@
 
 #include "api/daemon/engine/file_changes.h"
 #include "api/daemon/engine/objects.h"
+#include "api/daemon/engine/shared_sessions.h"
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_retention.h"
 #include "api/daemon/registry/registry_sessions.h"
@@ -40,7 +41,8 @@ struct retention {
     bool changed;
     bool stopping;
     uint64_t expired_sessions;
-    struct changes *changes; /* or NULL; stay while they are used */
+    struct changes *changes; /* or NULL; stay while they are used, as */
+    struct shared_sessions *sessions;
     bool is_changing;
 };
 
@@ -59,12 +61,14 @@ int retention_create(const struct retention_env *env, const struct config_retent
     return 0;
 }
 
-void retention_join(struct retention *r, struct changes *changes)
+void retention_join(struct retention *r, struct changes *changes,
+                    struct shared_sessions *sessions)
 {
     if (!r)
         return;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&r->lock);
     r->changes = changes;
+    r->sessions = sessions;
     while (!changes && r->is_changing)
         (void)pthread_cond_wait(&r->wake, &r->lock);
 }
@@ -238,22 +242,32 @@ static int forget_aged(struct retention *r, enum registry_aged kind, uint64_t be
     return 0;
 }
 
+static int forget_file(struct retention *r, struct changes *changes,
+                       const struct registry_aged_row *row, struct err *err)
+{
+    int result = file_changes_delete(changes, r->env.registry, row->tenant, row->id, err);
+    struct err ignored = {0};
+
+    /* What stays the hour's sweep removes. */
+    if (result == 0)
+        (void)objects_drop(r->env.objects, row->digest, &ignored);
+    return result;
+}
+
 /* Every node does so: who comes second finds that there is none any more. */
-static int forget_everywhere(struct retention *r, const struct registry_aged_row *rows,
-                             size_t n, unsigned *ret_n, struct err *err)
+static int forget_everywhere(struct retention *r, enum registry_aged kind, uint64_t before_ns,
+                             const struct registry_aged_row *rows, size_t n, unsigned *ret_n,
+                             struct err *err)
 {
     struct changes *changes = begin_changing(r);
     int result = changes ? 0 : -EAGAIN;
 
     for (size_t i = 0; result == 0 && i < n; i++) {
-        result = file_changes_delete(changes, r->env.registry, rows[i].tenant, rows[i].id, err);
-        if (result == 0) {
-            struct err ignored = {0};
-
-            /* What stays the hour's sweep removes. */
-            (void)objects_drop(r->env.objects, rows[i].digest, &ignored);
-            (*ret_n)++;
-        }
+        result = kind == REGISTRY_AGED_FILES
+                     ? forget_file(r, changes, &rows[i], err)
+                     : shared_sessions_expire(r->sessions, rows[i].tenant, rows[i].id,
+                                              before_ns, err);
+        *ret_n += result == 0;
         result = result == -ENOENT ? 0 : result;
     }
     end_changing(r);
@@ -273,9 +287,8 @@ static int expire(struct retention *r, enum registry_aged kind, uint64_t before_
         result = registry_aged_due(r->env.registry, kind, before_ns, BATCH, rows, &n, err);
         if (result < 0)
             break;
-        result = r->env.in_cluster && kind == REGISTRY_AGED_FILES
-                     ? forget_everywhere(r, rows, n, ret_n, err)
-                     : forget_aged(r, kind, before_ns, rows, n, ret_n, err);
+        result = r->env.in_cluster ? forget_everywhere(r, kind, before_ns, rows, n, ret_n, err)
+                                   : forget_aged(r, kind, before_ns, rows, n, ret_n, err);
         for (size_t i = 0; i < n; i++)
             registry_aged_row_finish(&rows[i]);
         stop = n < BATCH || pause_and_look(r);
@@ -336,27 +349,52 @@ static int by_tenant(struct retention *r, struct pass *pass, struct err *err)
     return result;
 }
 
+/* While the cluster changes nothing here, others see to it, or the next pass. */
+static int unless_later(int result, const struct err *why, struct err *err)
+{
+    if (result == -EAGAIN)
+        return 0;
+    if (result < 0)
+        *err = *why;
+    return result;
+}
+
 static int files(struct retention *r, struct pass *pass, struct err *err)
 {
     struct err why = {0};
     int result = expire(r, REGISTRY_AGED_FILES, pass->now_ns, &pass->report.files, &why);
 
-    /* While the cluster changes nothing here, others see to it, or the next pass. */
-    if (result == -EAGAIN)
-        return 0;
-    if (result < 0)
-        *err = why;
+    return unless_later(result, &why, err);
+}
+
+static int tell_uses(struct retention *r, struct err *err)
+{
+    int result = begin_changing(r) ? shared_sessions_tell_uses(r->sessions, err) : -EAGAIN;
+
+    end_changing(r);
     return result;
+}
+
+/* What other nodes know of uses comes with their passes: a session has so much longer. */
+static uint64_t sessions_age(const struct retention *r, const struct pass *pass)
+{
+    uint64_t age_ns = pass->settings.sessions_age_ms * NS_PER_MS;
+
+    return age_ns == 0 || !r->env.in_cluster
+               ? age_ns
+               : age_ns + 2 * pass->settings.interval_ms * NS_PER_MS;
 }
 
 static int sessions(struct retention *r, struct pass *pass, struct err *err)
 {
-    uint64_t age_ns = pass->settings.sessions_age_ms * NS_PER_MS;
+    uint64_t age_ns = sessions_age(r, pass);
+    struct err why = {0};
+    int result = r->env.in_cluster ? tell_uses(r, &why) : 0;
 
-    if (age_ns == 0 || age_ns > pass->now_ns)
-        return 0;
-    return expire(r, REGISTRY_AGED_SESSIONS, pass->now_ns - age_ns, &pass->report.sessions,
-                  err);
+    if (result == 0 && age_ns > 0 && age_ns < pass->now_ns)
+        result = expire(r, REGISTRY_AGED_SESSIONS, pass->now_ns - age_ns,
+                        &pass->report.sessions, &why);
+    return unless_later(result, &why, err);
 }
 
 static int audit(struct retention *r, struct pass *pass, struct err *err)

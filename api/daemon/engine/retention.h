@@ -24,9 +24,10 @@ struct retention_env {
     struct registry *registry;
     struct store *store;
     struct objects *objects; /* of a cluster too; NULL: of none */
-    bool in_cluster;         /* files expire as of retention_join */
+    bool in_cluster;         /* files and sessions expire as of retention_join */
 };
 struct changes;
+struct shared_sessions;
 
 /* Without a thread. 0 or -ENOMEM. */
 int retention_create(const struct retention_env *env, const struct config_retention *settings,
@@ -37,11 +38,12 @@ int retention_start(struct retention *r, struct err *err);
 void retention_destroy(struct retention *r);
 
 /*
- * From now on files that expired go from all nodes of a cluster, as changes of it; with NULL
- * not any more, and nothing of that is on its way on return, once the cluster was stopped. NULL
- * for a retention is fine.
+ * From now on files and sessions that expired go from all nodes of a cluster, as changes of it;
+ * with NULL not any more, and nothing of that is on its way on return, once the cluster was
+ * stopped. NULL for a retention is fine.
  */
-void retention_join(struct retention *r, struct changes *changes);
+void retention_join(struct retention *r, struct changes *changes,
+                    struct shared_sessions *sessions);
 
 /* Takes other settings; a pass with them follows at once. */
 void retention_set(struct retention *r, const struct config_retention *settings);
@@ -52,7 +54,8 @@ uint64_t retention_file_expiry(struct retention *r, uint64_t created_ns);
 uint64_t retention_session_expiry(struct retention *r, uint64_t used_ns);
 /*
  * A session is used now: its row says so where that puts its end off by much, so that not every
- * use is a write to disk. On a full disk it stays as it was, which is logged.
+ * use is a write to disk. On a full disk it stays as it was, which is logged. Other nodes of a
+ * cluster know of it with the next pass.
  */
 void retention_use_session(struct retention *r, struct registry_session *row);
 

@@ -2,8 +2,9 @@
 #include "api/daemon/engine/session_run.h"
 
 #include "api/daemon/engine/retention.h"
-#include "api/daemon/registry/registry_tenants.h"
+#include "api/daemon/engine/shared_sessions.h"
 #include "api/daemon/terms/limits.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -28,8 +29,8 @@ void session_run_finish(struct session_run *run)
     registry_session_finish(&run->found);
 }
 
-/* Its row and its object, at one moment. */
-static int find(struct session_run *run, struct err *err)
+/* Its row and its object, at one moment; on its own. */
+static int find_here(struct session_run *run, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(run->env->store);
     struct execution *e = run->e;
@@ -40,10 +41,30 @@ static int find(struct session_run *run, struct err *err)
     e->job.session.fd = store_get(store, run->found.digest, err);
     if (e->job.session.fd < 0)
         return -EIO;
-    e->job.session.len = run->found.bytes;
     /* A full disk is no reason not to run. */
     retention_use_session(run->env->retention, &run->found);
     return 0;
+}
+
+/* In a cluster: what the one before left may have to be read from the servers. */
+static int find_shared(struct session_run *run, struct err *err)
+{
+    struct execution *e = run->e;
+    int r = shared_sessions_open(run->env->sessions, e->tenant, e->session, &run->found,
+                                 &e->job.session.fd, err);
+
+    if (r == 0)
+        retention_use_session(run->env->retention, &run->found);
+    return r;
+}
+
+static int find(struct session_run *run, struct err *err)
+{
+    int r = run->env->sessions ? find_shared(run, err) : find_here(run, err);
+
+    if (r == 0)
+        run->e->job.session.len = run->found.bytes;
+    return r;
 }
 
 void session_run_look(struct session_run *run)
@@ -69,7 +90,9 @@ int session_run_take(struct session_run *run, const void *data, size_t len, stru
 
 void session_run_refuse(struct session_run *run, const char *reason)
 {
-    if (run->fate == SESSION_REFUSED || !run->e->session)
+    /* What all nodes have is not taken back. */
+    if (run->fate == SESSION_REFUSED || !run->e->session ||
+        (run->fate == SESSION_COMMITTED && run->env->sessions))
         return;
     run->fate = SESSION_REFUSED;
     (void)snprintf(run->reason, sizeof(run->reason), "%s", reason);
@@ -132,32 +155,10 @@ bool session_run_complete(struct session_run *run, const struct guest_exit *exit
     return is_ours;
 }
 
-/* Whether the tenant may have one more, or this one of another size. */
-static int check_room(struct session_run *run, struct err *err)
-{
-    _cleanup_registry_session_ struct registry_session now = {0};
-    struct registry *registry = run->env->registry;
-    const struct execution *e = run->e;
-    uint64_t n = 0;
-    int r = registry_session_get(registry, e->tenant, e->session, &now, err);
-
-    if (r == -ENOENT)
-        r = registry_session_count(registry, e->tenant, &n, err);
-    if (r < 0)
-        return r;
-    if (n >= LIMIT_SESSIONS)
-        return err_set(err, EDQUOT,
-                       "sessions: %llu are kept already, which is the limit: remove one",
-                       (unsigned long long)n);
-    return run->left.bytes <= now.bytes
-               ? 0
-               : registry_tenant_check_room(registry, e->tenant, run->left.bytes - now.bytes,
-                                            err);
-}
-
 static int store_left(struct session_run *run, struct store *store, struct err *err)
 {
-    int r = check_room(run, err);
+    int r = sessions_check_room(run->env->registry, run->e->tenant, run->e->session,
+                                run->left.bytes, err);
 
     return r < 0 ? r : store_put(store, run->left.fd, run->left.digest, err);
 }
@@ -167,7 +168,7 @@ void session_run_store(struct session_run *run, struct store *store)
     struct err err = {0};
     int r;
 
-    if (!run->left.digest[0])
+    if (!run->left.digest[0] || run->env->sessions)
         return;
     r = store_left(run, store, &err);
     if (r < 0)
@@ -176,13 +177,11 @@ void session_run_store(struct session_run *run, struct store *store)
         run->fate = SESSION_COMMITTED;
 }
 
-const struct registry_session *session_run_change(struct session_run *run, uint64_t now_ns)
+/* The row of what it left. */
+static const struct registry_session *make_row(struct session_run *run, uint64_t now_ns)
 {
-    const struct artifacts_kept *kept;
+    const struct artifacts_kept *kept = artifacts_kept(run->left.artifacts);
 
-    if (run->fate != SESSION_COMMITTED)
-        return NULL;
-    kept = artifacts_kept(run->left.artifacts);
     run->made = (struct registry_session){.digest = run->left.digest,
                                           .bytes = run->left.bytes,
                                           .files = kept->files,
@@ -193,13 +192,36 @@ const struct registry_session *session_run_change(struct session_run *run, uint6
     return &run->made;
 }
 
-void session_run_settle(struct session_run *run, struct store *store)
+void session_run_share(struct session_run *run)
 {
-    const char *spent = run->fate == SESSION_COMMITTED ? run->found.digest : run->left.digest;
+    struct err err = {0};
+    int r;
+
+    if (!run->left.digest[0] || !run->env->sessions)
+        return;
+    r = shared_sessions_commit(run->env->sessions, run->e->id,
+                               make_row(run, clock_realtime_ns()), &run->found, run->left.fd,
+                               &err);
+    if (r < 0)
+        session_run_refuse(run, err.code ? err.message : strerror(-r));
+    else
+        run->fate = SESSION_COMMITTED;
+}
+
+const struct registry_session *session_run_change(struct session_run *run, uint64_t now_ns)
+{
+    return run->fate == SESSION_COMMITTED && !run->env->sessions ? make_row(run, now_ns) : NULL;
+}
+
+void session_run_settle(struct session_run *run, struct store *store, bool is_stored)
+{
+    const char *spent =
+        is_stored && run->fate == SESSION_COMMITTED ? run->found.digest : run->left.digest;
     struct err err = {0};
 
     /* Nothing was stored where there is no lock. */
-    if (store && spent && spent[0] && store_release(store, spent, &err) < 0)
+    if (store && !run->env->sessions && spent && spent[0] &&
+        store_release(store, spent, &err) < 0)
         log_error("engine", "execution=%s session=\"%s\"", run->e->id, err.message);
 }
 

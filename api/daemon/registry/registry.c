@@ -44,6 +44,7 @@ static const struct registry_statements *const parts[REGISTRY_PARTS] = {
     [REGISTRY_RECORD_PLACE] = &registry_record_place_statements,
     [REGISTRY_SKILL_PLAN] = &registry_skill_plan_statements,
     [REGISTRY_FILE_PLAN] = &registry_file_plan_statements,
+    [REGISTRY_SESSION_PLAN] = &registry_session_plan_statements,
     [REGISTRY_ENTRIES] = &registry_entry_statements,
 };
 

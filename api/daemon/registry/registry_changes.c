@@ -13,6 +13,9 @@
     " is_floating, packages_digest, packages, packages_python"
 #define FILE_COLUMNS                                                                           \
     "entry, tenant_id, id, name, content_type, digest, bytes, created_ns, expires_ns"
+#define SESSION_COLUMNS                                                                        \
+    "entry, tenant_id, id, digest, bytes, files, content_bytes, created_ns, changed_ns,"       \
+    " used_ns"
 /* Packages that no change has room for are none that can be read. */
 #define SKILL_READ                                                                             \
     "SELECT entry, tenant_id, name, version, digest, description, created_ns, bytes, place,"   \
@@ -26,20 +29,25 @@ enum statement {
     PUT_KEY,
     PUT_SKILL,
     PUT_FILE,
+    PUT_SESSION,
     GET_TENANT,
     GET_KEY,
     GET_SKILL,
     GET_FILE,
+    GET_SESSION,
     NEXT_TENANT,
     NEXT_KEY,
     NEXT_SKILL,
     NEXT_FILE,
+    NEXT_SESSION,
     REMOVE_TENANT,
     REMOVE_KEY,
     REMOVE_SKILL,
     REMOVE_FILE,
+    REMOVE_SESSION,
     CLEAR_SKILL,
     CLEAR_FILE,
+    CLEAR_SESSION,
     UNNAME,
     REMOVED,
     BUSY,
@@ -71,6 +79,10 @@ static const char *const text[N_STATEMENTS] = {
     [PUT_FILE] = "INSERT INTO files(" FILE_COLUMNS ")"
                  " SELECT ?1, id, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM tenants WHERE id = ?2"
                  " AND NOT is_removed AND NOT EXISTS(SELECT 1 FROM files WHERE entry = ?1)",
+    [PUT_SESSION] =
+        "INSERT INTO sessions(" SESSION_COLUMNS ", told_ns)"
+        " SELECT ?1, id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10 FROM tenants WHERE id = ?2"
+        " AND NOT is_removed AND NOT EXISTS(SELECT 1 FROM sessions WHERE entry = ?1)",
     /* What is as it is to be stays, with what is known of it. */
     [CLEAR_SKILL] = "DELETE FROM skills WHERE entry = ?1 AND NOT (tenant_id = ?2 AND name = ?3"
                     " AND version = ?4 AND digest = ?5 AND description = ?6 AND created_ns = ?7"
@@ -80,6 +92,12 @@ static const char *const text[N_STATEMENTS] = {
     [CLEAR_FILE] = "DELETE FROM files WHERE entry = ?1 AND NOT (tenant_id = ?2 AND id = ?3"
                    " AND name = ?4 AND content_type = ?5 AND digest = ?6 AND bytes = ?7"
                    " AND created_ns = ?8 AND expires_ns = ?9)",
+    /* Also what a node has of one under another entry, as from before it was a cluster's. */
+    [CLEAR_SESSION] =
+        "DELETE FROM sessions WHERE (entry = ?1 OR (tenant_id = ?2 AND id = ?3))"
+        " AND NOT (entry = ?1 AND tenant_id = ?2 AND id = ?3 AND digest = ?4 AND bytes = ?5"
+        " AND files = ?6 AND content_bytes = ?7 AND created_ns = ?8 AND changed_ns = ?9"
+        " AND told_ns = ?10)",
     [GET_TENANT] = "SELECT " TENANT_COLUMNS " FROM tenants WHERE id = ?1 AND NOT is_removed",
     [GET_KEY] = "SELECT " KEY_COLUMNS " FROM keys WHERE id = ?1",
     [GET_SKILL] = SKILL_READ " WHERE entry = ?1",
@@ -89,6 +107,10 @@ static const char *const text[N_STATEMENTS] = {
     [GET_FILE] = "SELECT " FILE_COLUMNS " FROM files WHERE entry = ?1",
     [NEXT_FILE] = "SELECT " FILE_COLUMNS " FROM files WHERE entry > ?1 AND tenant_id NOT IN"
                   " (SELECT id FROM tenants WHERE is_removed) ORDER BY entry LIMIT 1",
+    [GET_SESSION] = "SELECT " SESSION_COLUMNS " FROM sessions WHERE entry = ?1",
+    [NEXT_SESSION] = "SELECT " SESSION_COLUMNS " FROM sessions WHERE entry > ?1 AND tenant_id"
+                     " NOT IN (SELECT id FROM tenants WHERE is_removed)"
+                     " ORDER BY entry LIMIT 1",
     [NEXT_TENANT] = "SELECT " TENANT_COLUMNS " FROM tenants WHERE id > ?1 AND NOT is_removed"
                     " ORDER BY id LIMIT 1",
     [NEXT_KEY] = "SELECT " KEY_COLUMNS " FROM keys WHERE id > ?1 AND tenant_id NOT IN"
@@ -99,6 +121,7 @@ static const char *const text[N_STATEMENTS] = {
     [REMOVE_KEY] = "DELETE FROM keys WHERE id = ?1",
     [REMOVE_SKILL] = "DELETE FROM skills WHERE entry = ?1",
     [REMOVE_FILE] = "DELETE FROM files WHERE entry = ?1",
+    [REMOVE_SESSION] = "DELETE FROM sessions WHERE entry = ?1",
     [UNNAME] = "UPDATE tenants SET name = id WHERE id = ?1",
     [REMOVED] = "SELECT id FROM tenants WHERE is_removed AND id > ?1 ORDER BY id LIMIT 1",
     [BUSY] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
@@ -168,12 +191,26 @@ static const struct registry_column file_columns[] = {
     REGISTRY_COLUMN(REGISTRY_NUMBER, change, file.expires_ns),
 };
 
+static const struct registry_column session_columns[] = {
+    REGISTRY_COLUMN(REGISTRY_ID, change, id),
+    REGISTRY_COLUMN(REGISTRY_ID, change, session.tenant),
+    REGISTRY_COLUMN(REGISTRY_ID, change, session.name),
+    REGISTRY_COLUMN(REGISTRY_ID, change, session.digest),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, session.bytes),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, session.files),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, session.content_bytes),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, session.created_ns),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, session.changed_ns),
+    REGISTRY_COLUMN(REGISTRY_NUMBER, change, session.used_ns),
+};
+
 static const struct registry_rows kinds[] = {
     [CHANGE_TENANT] = {sizeof(struct change), tenant_columns,
                        sizeof(tenant_columns) / sizeof(tenant_columns[0]), mend_tenant},
     [CHANGE_KEY] = REGISTRY_ROWS(change, key_columns),
     [CHANGE_SKILL] = REGISTRY_ROWS(change, skill_columns),
     [CHANGE_FILE] = REGISTRY_ROWS(change, file_columns),
+    [CHANGE_SESSION] = REGISTRY_ROWS(change, session_columns),
 };
 
 static int put_tenant(struct registry *registry, const char *id,
@@ -238,11 +275,37 @@ static int write_file(struct registry *registry, const struct change *change,
         "store a file", err);
 }
 
+static int write_session(struct registry *registry, const struct change *change,
+                         enum statement which, struct err *err)
+{
+    const struct change_session *session = &change->session;
+
+    return registry_put_step(
+        registry, REGISTRY_CHANGES, which,
+        REGISTRY_VALUES(
+            registry_text(change->id), registry_text(session->tenant),
+            registry_text(session->name), registry_text(session->digest),
+            registry_number(session->bytes), registry_number(session->files),
+            registry_number(session->content_bytes), registry_number(session->created_ns),
+            registry_number(session->changed_ns), registry_number(session->used_ns)),
+        "store a session", err);
+}
+
+/* Of what tenants make: how it is cleared away, put and removed. */
+static const struct {
+    int (*write)(struct registry *registry, const struct change *change, enum statement which,
+                 struct err *err);
+    enum statement clear, put, remove;
+} owned[] = {
+    [CHANGE_SKILL] = {write_skill, CLEAR_SKILL, PUT_SKILL, REMOVE_SKILL},
+    [CHANGE_FILE] = {write_file, CLEAR_FILE, PUT_FILE, REMOVE_FILE},
+    [CHANGE_SESSION] = {write_session, CLEAR_SESSION, PUT_SESSION, REMOVE_SESSION},
+};
+
 /* Takes away what is there and another. */
 static int clear(struct registry *registry, const struct change *change, struct err *err)
 {
-    int r = change->kind == CHANGE_SKILL ? write_skill(registry, change, CLEAR_SKILL, err)
-                                         : write_file(registry, change, CLEAR_FILE, err);
+    int r = owned[change->kind].write(registry, change, owned[change->kind].clear, err);
 
     return r == -ENOENT ? 0 : r;
 }
@@ -254,8 +317,7 @@ static int put_anew(struct registry *registry, const struct change *change, stru
 
     if (r < 0)
         return r;
-    return change->kind == CHANGE_SKILL ? write_skill(registry, change, PUT_SKILL, err)
-                                        : write_file(registry, change, PUT_FILE, err);
+    return owned[change->kind].write(registry, change, owned[change->kind].put, err);
 }
 
 static int put(struct registry *registry, const struct change *change, struct err *err)
@@ -400,7 +462,7 @@ static int put_named(struct batch *b, struct err *err)
     return 0;
 }
 
-/* A key, a skill or a file. */
+/* A key, or what tenants make. */
 static int put_owned(struct batch *b, struct err *err)
 {
     int r = put(b->registry, &b->change, err);
@@ -410,15 +472,13 @@ static int put_owned(struct batch *b, struct err *err)
     return r == -EEXIST || r == -ENOENT ? 0 : r;
 }
 
-/* Versions go round between skills, and files between rows, as names do between tenants. */
+/* Versions go round between skills, and names between rows, as they do between tenants. */
 static int unname_owned(struct batch *b, struct err *err)
 {
-    static const enum statement remove[] = {
-        [CHANGE_KEY] = REMOVE_KEY, [CHANGE_SKILL] = REMOVE_SKILL, [CHANGE_FILE] = REMOVE_FILE};
-
-    if (b->change.is_removed)
-        return step_of(b, remove[b->change.kind], err);
-    return b->change.kind == CHANGE_KEY ? 0 : clear(b->registry, &b->change, err);
+    if (b->change.kind == CHANGE_KEY)
+        return b->change.is_removed ? step_of(b, REMOVE_KEY, err) : 0;
+    return b->change.is_removed ? step_of(b, owned[b->change.kind].remove, err)
+                                : clear(b->registry, &b->change, err);
 }
 
 enum turn { TURN_UNNAME, TURN_TENANTS, TURN_OWNED, TURNS };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of tenants and keys, and of the skills and uploaded files of a cluster: the one way
- * to write their rows, but for what goes with a deleted tenant and when a key was used.
+ * Changes of tenants and keys, and of the skills, uploaded files and sessions of a cluster: the
+ * one way to write their rows, but for what goes with a deleted tenant and when a key was used.
  */
 #ifndef SKILLVM_API_DAEMON_REGISTRY_REGISTRY_CHANGES_H
 #define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_CHANGES_H

@@ -6,7 +6,15 @@
 
 #include <stdio.h>
 
-enum statement { PAST_SKILLS, PAST_FILES, COUNT_SKILLS, COUNT_FILES, N_STATEMENTS };
+enum statement {
+    PAST_SKILLS,
+    PAST_FILES,
+    PAST_SESSIONS,
+    COUNT_SKILLS,
+    COUNT_FILES,
+    COUNT_SESSIONS,
+    N_STATEMENTS
+};
 
 /* Of entries that are numbers; of more than these no bucket has room. */
 #define PAST_NUMBERS(table, prefix)                                                            \
@@ -19,16 +27,28 @@ enum statement { PAST_SKILLS, PAST_FILES, COUNT_SKILLS, COUNT_FILES, N_STATEMENT
 static const char *const text[N_STATEMENTS] = {
     [PAST_SKILLS] = PAST_NUMBERS("skills", ID_SKILL),
     [PAST_FILES] = PAST_NUMBERS("files", ID_FILE_ROW),
+    [PAST_SESSIONS] = PAST_NUMBERS("sessions", ID_SESSION),
     [COUNT_SKILLS] = COUNT("skills"),
     [COUNT_FILES] = COUNT("files"),
+    [COUNT_SESSIONS] = COUNT("sessions"),
+};
+
+/* Of those kinds whose rows tenants make. */
+static const struct {
+    const char *prefix;
+    enum statement past, count;
+} kinds[] = {
+    [CHANGE_SKILL] = {ID_SKILL, PAST_SKILLS, COUNT_SKILLS},
+    [CHANGE_FILE] = {ID_FILE_ROW, PAST_FILES, COUNT_FILES},
+    [CHANGE_SESSION] = {ID_SESSION, PAST_SESSIONS, COUNT_SESSIONS},
 };
 
 const struct registry_statements registry_entry_statements = {text, N_STATEMENTS};
 
 static void name_entry(enum change_kind kind, uint64_t number, char ret[CHANGE_ID_SIZE])
 {
-    (void)snprintf(ret, CHANGE_ID_SIZE, "%s%032llu",
-                   kind == CHANGE_SKILL ? ID_SKILL : ID_FILE_ROW, (unsigned long long)number);
+    (void)snprintf(ret, CHANGE_ID_SIZE, "%s%032llu", kinds[kind].prefix,
+                   (unsigned long long)number);
 }
 
 static int number_of(struct registry *registry, enum statement which,
@@ -45,7 +65,7 @@ static int count(struct registry *registry, enum change_kind kind, uint64_t firs
 
     name_entry(kind, first, from);
     name_entry(kind, last, to);
-    return number_of(registry, kind == CHANGE_SKILL ? COUNT_SKILLS : COUNT_FILES,
+    return number_of(registry, kinds[kind].count,
                      REGISTRY_VALUES(registry_text(from), registry_text(to)), ret, err);
 }
 
@@ -57,8 +77,7 @@ static int find_free(struct registry *registry, enum change_kind kind, uint64_t 
                      struct err *err)
 {
     uint64_t past = 0, low = 0, high, n = 0;
-    int r = number_of(registry, kind == CHANGE_SKILL ? PAST_SKILLS : PAST_FILES,
-                      REGISTRY_VALUES({0}), &past, err);
+    int r = number_of(registry, kinds[kind].past, REGISTRY_VALUES({0}), &past, err);
 
     for (high = past; r == 0 && low < high;) {
         uint64_t middle = low + (high - low) / 2;

@@ -10,8 +10,8 @@
 #include "api/daemon/registry/registry.h"
 #include "api/daemon/terms/change.h"
 
-/* Fills in kind and id of a row that is to be: a number that no row of its kind has, of skills
- * or files. 0 or -EIO. */
+/* Fills in kind and id of a row that is to be: a number that no row of its kind has, of skills,
+ * files or sessions. 0 or -EIO. */
 int registry_entry_make(struct registry *registry, enum change_kind kind, struct change *ret,
                         struct err *err);
 

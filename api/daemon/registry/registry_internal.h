@@ -28,6 +28,7 @@ enum registry_part {
     REGISTRY_RECORD_PLACE,
     REGISTRY_SKILL_PLAN,
     REGISTRY_FILE_PLAN,
+    REGISTRY_SESSION_PLAN,
     REGISTRY_ENTRIES,
     REGISTRY_PARTS,
 };
@@ -54,6 +55,7 @@ extern const struct registry_statements registry_record_statements;
 extern const struct registry_statements registry_record_place_statements;
 extern const struct registry_statements registry_skill_plan_statements;
 extern const struct registry_statements registry_file_plan_statements;
+extern const struct registry_statements registry_session_plan_statements;
 extern const struct registry_statements registry_entry_statements;
 
 /* What is bound to a statement's places, in turn; a list ends with REGISTRY_NONE. */

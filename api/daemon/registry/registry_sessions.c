@@ -13,8 +13,9 @@ enum statement { PUT, BY_ID, LIST, COUNT, ALL, BYTES, USE, CHANGE, DELETE, N_STA
 
 static const char *const text[N_STATEMENTS] = {
     [PUT] = "INSERT INTO sessions(tenant_id, id, digest, bytes, files, content_bytes,"
-            " created_ns, changed_ns, used_ns)"
-            " SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?7 FROM tenants WHERE id = ?1"
+            " created_ns, changed_ns, used_ns, entry)"
+            " SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?7, 'ses_' || lower(hex(randomblob(16)))"
+            " FROM tenants WHERE id = ?1"
             " ON CONFLICT(tenant_id, id) DO UPDATE SET digest = ?3, bytes = ?4, files = ?5,"
             " content_bytes = ?6, changed_ns = ?7, used_ns = ?7",
     [BY_ID] = SELECT "tenant_id = ?1 AND id = ?2",

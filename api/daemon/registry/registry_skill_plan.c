@@ -24,7 +24,8 @@ enum statement {
 #define NAMED_BY_CHANGES                                                                       \
     "EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"                                           \
     " OR EXISTS(SELECT 1 FROM skills WHERE packages_digest = ?1)"                              \
-    " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
+    " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"                                        \
+    " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)"
 
 static const char *const text[N_STATEMENTS] = {
     [ENTRY_OF] = "SELECT entry FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
@@ -43,17 +44,19 @@ static const char *const text[N_STATEMENTS] = {
               " (SELECT bytes FROM skills WHERE digest = ?1"
               " UNION ALL SELECT bytes FROM skills WHERE packages_digest = ?1"
               " UNION ALL SELECT bytes FROM files WHERE digest = ?1"
+              " UNION ALL SELECT bytes FROM sessions WHERE digest = ?1"
               " UNION ALL SELECT artifact_bytes FROM executions WHERE artifact_digest = ?1"
               " UNION ALL SELECT result_bytes FROM executions WHERE id IN"
               " (SELECT id FROM records WHERE result_digest = ?1))",
     [OTHERS] = "SELECT EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
-               " OR EXISTS(SELECT 1 FROM records WHERE result_digest = ?1)"
-               " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
+               " OR EXISTS(SELECT 1 FROM records WHERE result_digest = ?1)",
     [ROW_BYTES] = "SELECT (SELECT COALESCE(SUM(640 + length(CAST(json_quote(description) AS"
                   " BLOB)) + length(CAST(COALESCE(packages, '') AS BLOB))), 0)"
                   " FROM skills WHERE tenant_id = ?1)"
                   " + (SELECT COALESCE(SUM(560 + length(CAST(json_quote(name) AS BLOB))"
-                  " + length(content_type)), 0) FROM files WHERE tenant_id = ?1)",
+                  " + length(content_type)), 0) FROM files WHERE tenant_id = ?1)"
+                  " + (SELECT COALESCE(SUM(560 + length(id)), 0)"
+                  " FROM sessions WHERE tenant_id = ?1)",
 };
 
 const struct registry_statements registry_skill_plan_statements = {text, N_STATEMENTS};

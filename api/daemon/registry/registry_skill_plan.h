@@ -27,14 +27,14 @@ int registry_skill_plan_delete(struct registry *registry, const char *tenant,
                                const struct registry_skill *skill, struct change *ret,
                                struct err *err);
 /*
- * How large an object can be that a cluster shares (some skill or uploaded file names it, or it
- * is the files or the result of an execution), at most; 0 where that is not known, and whether
- * some skill or file names it. 0; -ENOENT where nothing names it; -EIO.
+ * How large an object can be that a cluster shares (some skill, uploaded file or session names
+ * it, or it is the files or the result of an execution), at most; 0 where that is not known,
+ * and whether one of those names it. 0; -ENOENT where nothing names it; -EIO.
  */
 int registry_object_bytes(struct registry *registry, const char *digest, uint64_t *ret,
                           bool *ret_of_change, struct err *err);
 
-/* Says whether skills or files name an object, and nothing else does. 0 or -EIO. */
+/* Says whether skills, files or sessions name an object, and nothing else does. 0 or -EIO. */
 int registry_object_is_of_changes(struct registry *registry, const char *digest, bool *ret,
                                   struct err *err);
 

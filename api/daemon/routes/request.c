@@ -2,6 +2,7 @@
 #include "api/daemon/routes/request.h"
 
 #include "api/daemon/routes/request_files.h"
+#include "api/daemon/terms/ids.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_walk.h"
 #include "api/skill/code.h"
@@ -302,22 +303,12 @@ static int take_key(const cJSON *json, struct request *q, struct err *err)
     return r;
 }
 
-/* A word that needs no escaping in a path, and says nothing in a log but itself. */
-static bool is_session_id(const char *id)
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "0123456789._:-";
-
-    return *id && !strchr("._:-", *id) && !id[strspn(id, allowed)] &&
-           strlen(id) <= LIMIT_SESSION_ID_BYTES;
-}
-
 /* Clients with optional fields send an empty one. */
 static int take_session(const cJSON *json, struct request *q, struct err *err)
 {
     if (cJSON_IsString(json) && !*json->valuestring)
         return 0;
-    if (!cJSON_IsString(json) || !is_session_id(json->valuestring))
+    if (!cJSON_IsString(json) || !ids_session_valid(json->valuestring))
         return err_set(err, EINVAL,
                        "\"session_id\" must be up to %u letters, digits, \".\", \"_\", \":\" "
                        "and \"-\", the first of them a letter or a digit",

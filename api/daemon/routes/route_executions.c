@@ -510,7 +510,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     r = take_input(c, json, text, &own);
     if (r < 0)
         return failure_or_true(reply, err_set_errno(&err, -r, "cannot keep the input"), &err);
-    own += files + c->e->job.disk.len +
+    own += files + c->e->job.disk.len + c->e->request.text.len +
            (upload || c->request.code ? c->e->job.skill.len + c->e->job.packages.len : 0);
     c->e->held_bytes = http_request_hand_over(http, own);
     c->e->give_back = give_back;
@@ -568,8 +568,12 @@ bool execution_take(struct daemon *d, struct http_request *http,
                     const struct execution_given *given, struct http_reply *reply)
 {
     struct creation c = {.daemon = d, .given = given};
-    bool accepted = prepare(&c, http, reply) && submit(&c, reply);
+    bool accepted = prepare(&c, http, reply);
 
+    /* Who had it may run it all the same. */
+    if (accepted && c.refusal && given->accepted_ns > 0)
+        accepted = http_reply_error(reply, 404, "not_found", "%s", c.refusal);
+    accepted = accepted && submit(&c, reply);
     creation_finish(&c);
     return accepted;
 }

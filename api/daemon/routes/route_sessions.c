@@ -5,6 +5,7 @@
  */
 #include "api/daemon/callers/held.h"
 #include "api/daemon/engine/retention.h"
+#include "api/daemon/engine/shared_sessions.h"
 #include "api/daemon/registry/registry_sessions.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/page.h"
@@ -71,12 +72,9 @@ void route_session_list(void *ctx, struct http_request *request, struct http_rep
     (void)failure_or_json(reply, 200, &w, r, &err);
 }
 
-/*
- * Finds a session that somebody looks at, and opens what is in it, at one moment. 0; -ENOENT;
- * -ENOMEM; -EIO.
- */
-static int look_at(struct daemon *d, const char *tenant, const char *id,
-                   struct registry_session *ret, int *ret_fd, struct err *err)
+/* At one moment, on its own. */
+static int look_here(struct daemon *d, const char *tenant, const char *id,
+                     struct registry_session *ret, int *ret_fd, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
     int r = registry_session_get(d->registry, tenant, id, ret, err);
@@ -88,6 +86,23 @@ static int look_at(struct daemon *d, const char *tenant, const char *id,
         return -EIO;
     retention_use_session(d->retention, ret);
     return 0;
+}
+
+/*
+ * Finds a session that somebody looks at, and opens what is in it. 0; -ENOENT; -ENOMEM; -EIO;
+ * in a cluster what objects_get gives too.
+ */
+static int look_at(struct daemon *d, const char *tenant, const char *id,
+                   struct registry_session *ret, int *ret_fd, struct err *err)
+{
+    int r;
+
+    if (!d->sessions)
+        return look_here(d, tenant, id, ret, ret_fd, err);
+    r = shared_sessions_open(d->sessions, tenant, id, ret, ret_fd, err);
+    if (r == 0)
+        retention_use_session(d->retention, ret);
+    return r;
 }
 
 /* The same of a path. False where there is a reply. */
@@ -242,7 +257,7 @@ static int check_free(struct daemon *d, const char *tenant, const char *id, stru
                : 0;
 }
 
-static int forget(struct daemon *d, const char *tenant, const char *id, struct err *err)
+static int forget_here(struct daemon *d, const char *tenant, const char *id, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
     _cleanup_registry_session_ struct registry_session row = {0};
@@ -273,7 +288,8 @@ void route_session_delete(void *ctx, struct http_request *request, struct http_r
     struct err err = {0};
     int r;
 
-    r = forget(d, tenant, id, &err);
+    r = d->sessions ? shared_sessions_remove(d->sessions, tenant, id, &err)
+                    : forget_here(d, tenant, id, &err);
     if (r < 0) {
         reply_failure(d, reply, r, id, &err);
         return;
@@ -284,7 +300,11 @@ void route_session_delete(void *ctx, struct http_request *request, struct http_r
 
 /* A session without one of its files, on its way to be the session. */
 struct cut {
-    struct registry_session row; /* as it was, with the object before */
+    struct daemon *daemon;
+    const char *tenant, *id;
+    bool is_taken;                  /* in a cluster: no execution has it */
+    struct registry_session before; /* as it was */
+    struct registry_session row;    /* as it is to be; borrows */
     int from_fd, to_fd;
     char digest[SHA256_HEX_SIZE]; /* of what to_fd has */
     struct turn turn;
@@ -292,7 +312,9 @@ struct cut {
 
 static void cut_finish(struct cut *cut)
 {
-    registry_session_finish(&cut->row);
+    if (cut->is_taken)
+        shared_sessions_give(cut->daemon->sessions, cut->tenant, cut->id, "");
+    registry_session_finish(&cut->before);
     fd_close(&cut->from_fd);
     fd_close(&cut->to_fd);
     turn_end(&cut->turn);
@@ -300,18 +322,18 @@ static void cut_finish(struct cut *cut)
 #define _cleanup_cut_ __attribute__((cleanup(cut_finish)))
 
 /* Beside the lock of the store: it may be much. */
-static int cut_file(struct daemon *d, struct cut *cut, const char *path, struct err *err)
+static int cut_file(struct cut *cut, const char *path, struct err *err)
 {
     uint64_t content = 0;
     struct stat st;
     int r;
 
-    cut->to_fd = store_temporary(d->store);
+    cut->to_fd = store_temporary(cut->daemon->store);
     if (cut->to_fd < 0)
         return err_set_errno(err, -cut->to_fd, "cannot create a temporary file");
     r = artifact_cut(cut->from_fd, path, cut->to_fd, &content, err);
     if (r == -ENOENT)
-        return err_set(err, ENOENT, "session %s has no file %.200s", cut->row.id, path);
+        return err_set(err, ENOENT, "session %s has no file %.200s", cut->id, path);
     if (r < 0)
         return r;
     if (fsync(cut->to_fd) < 0 || fstat(cut->to_fd, &st) < 0)
@@ -319,52 +341,68 @@ static int cut_file(struct daemon *d, struct cut *cut, const char *path, struct 
     r = sha256_of_fd(cut->to_fd, cut->digest);
     if (r < 0)
         return err_set_errno(err, -r, "cannot read the files back");
+    cut->row = cut->before;
+    cut->row.digest = cut->digest;
     cut->row.bytes = (uint64_t)st.st_size;
     cut->row.files--;
     cut->row.content_bytes -= content;
+    cut->row.changed_ns = clock_realtime_ns();
     return 0;
 }
 
 /* What was cut takes its place, if that is still what it was cut from. */
-static int commit_cut(struct daemon *d, struct cut *cut, struct err *err)
+static int commit_here(struct cut *cut, struct err *err)
 {
+    struct daemon *d = cut->daemon;
     _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    struct registry_session now = cut->row;
-    int r = check_free(d, now.tenant, now.id, err);
+    int r = check_free(d, cut->tenant, cut->id, err);
 
     if (r < 0)
         return r;
     r = store_put(store, cut->to_fd, cut->digest, err);
     if (r < 0)
         return r;
-    now.digest = cut->digest;
-    now.changed_ns = clock_realtime_ns();
-    r = registry_session_change(d->registry, &now, cut->row.digest, err);
+    r = registry_session_change(d->registry, &cut->row, cut->before.digest, err);
     if (r == 0)
-        return store_release(store, cut->row.digest, err);
+        return store_release(store, cut->before.digest, err);
     (void)store_release(store, cut->digest, NULL);
     return r == -ENOENT ? err_set(err, EADDRINUSE,
-                                  "session %s was changed at the same time: ask again", now.id)
+                                  "session %s was changed at the same time: ask again", cut->id)
                         : r;
 }
 
-/* At its turn; who has the session is asked at once, and again when all is done. */
-static int open_cut(struct daemon *d, const char *tenant, const char *id, struct cut *cut,
-                    struct err *err)
+/* In a cluster nobody has it until it is given; on its own that is asked again at the end. */
+static int take(struct cut *cut, struct err *err)
 {
-    int r = turn_take(&cut->turn, d, tenant, err);
+    struct daemon *d = cut->daemon;
+    int r = d->sessions ? shared_sessions_take(d->sessions, cut->tenant, cut->id, "", err)
+                        : check_free(d, cut->tenant, cut->id, err);
+
+    cut->is_taken = r == 0 && d->sessions;
+    return r;
+}
+
+/* At its turn. */
+static int open_cut(struct cut *cut, struct err *err)
+{
+    int r = turn_take(&cut->turn, cut->daemon, cut->tenant, err);
 
     if (r < 0)
         return r;
-    r = look_at(d, tenant, id, &cut->row, &cut->from_fd, err);
-    return r < 0 ? r : check_free(d, tenant, id, err);
+    r = take(cut, err);
+    return r < 0 ? r
+                 : look_at(cut->daemon, cut->tenant, cut->id, &cut->before, &cut->from_fd, err);
 }
 
-static int cut_and_commit(struct daemon *d, struct cut *cut, const char *path, struct err *err)
+static int cut_and_commit(struct cut *cut, const char *path, struct err *err)
 {
-    int r = cut_file(d, cut, path, err);
+    int r = cut_file(cut, path, err);
 
-    return r < 0 ? r : commit_cut(d, cut, err);
+    if (r < 0)
+        return r;
+    return cut->is_taken ? shared_sessions_commit(cut->daemon->sessions, "", &cut->row,
+                                                  &cut->before, cut->to_fd, err)
+                         : commit_here(cut, err);
 }
 
 void route_session_file_delete(void *ctx, struct http_request *request,
@@ -372,17 +410,18 @@ void route_session_file_delete(void *ctx, struct http_request *request,
 {
     struct daemon *d = ctx;
     const char *id = request->params[0];
-    _cleanup_cut_ struct cut cut = {.from_fd = -1, .to_fd = -1};
+    _cleanup_cut_ struct cut cut = {
+        .daemon = d, .tenant = request->caller.tenant, .id = id, .from_fd = -1, .to_fd = -1};
     struct err err = {0};
-    int r = open_cut(d, request->caller.tenant, id, &cut, &err);
+    int r = open_cut(&cut, &err);
 
     if (r < 0) {
         reply_failure(d, reply, r, id, &err);
         return;
     }
-    if (!held_admit(d->held, cut.row.bytes, reply))
+    if (!held_admit(d->held, cut.before.bytes, reply))
         return;
-    r = cut_and_commit(d, &cut, request->params[1], &err);
+    r = cut_and_commit(&cut, request->params[1], &err);
     if (r < 0) {
         reply_failure(d, reply, r, id, &err);
         return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A change of a tenant, a key, a skill or an uploaded file, as the whole of what it is to be
- * from then on: made twice it is made once, and only the last one of a thing counts. Values
- * alone.
+ * A change of a tenant, a key, a skill, an uploaded file or a session, as the whole of what it
+ * is to be from then on: made twice it is made once, and only the last one of a thing counts.
+ * Values alone.
  */
 #ifndef SKILLVM_API_DAEMON_TERMS_CHANGE_H
 #define SKILLVM_API_DAEMON_TERMS_CHANGE_H
@@ -10,14 +10,14 @@
 #include "api/daemon/terms/limits.h"
 #include "api/daemon/terms/tenant.h"
 
-/* "ten_", "key_", "skl_" or "fil_" and 32 hexadecimal digits, or TENANT_DEFAULT. */
+/* "ten_", "key_", "skl_", "fil_" or "ses_" and 32 hexadecimal digits, or TENANT_DEFAULT. */
 #define CHANGE_ID_SIZE     37u
 #define CHANGE_NAME_SIZE   (LIMIT_TENANT_NAME_BYTES + 1)
 #define CHANGE_DIGEST_SIZE 65u /* SHA-256, hexadecimal */
 #define CHANGE_MARK_SIZE   33u /* of a bucket: 128 bits, hexadecimal, with the NUL */
 
-enum change_kind { CHANGE_TENANT, CHANGE_KEY, CHANGE_SKILL, CHANGE_FILE };
-#define CHANGE_KINDS (CHANGE_FILE + 1)
+enum change_kind { CHANGE_TENANT, CHANGE_KEY, CHANGE_SKILL, CHANGE_FILE, CHANGE_SESSION };
+#define CHANGE_KINDS (CHANGE_SESSION + 1)
 
 struct change_tenant {
     char name[CHANGE_NAME_SIZE];
@@ -73,6 +73,21 @@ struct change_file {
     uint64_t expires_ns; /* INT64_MAX: never */
 };
 
+#define CHANGE_SESSION_NAME_SIZE (LIMIT_SESSION_ID_BYTES + 1)
+
+/* A session; what is in it is an object. */
+struct change_session {
+    char tenant[TENANT_ID_SIZE];
+    char name[CHANGE_SESSION_NAME_SIZE]; /* the caller's word for it, no other one's */
+    char digest[CHANGE_DIGEST_SIZE];
+    uint64_t bytes;         /* of its object */
+    uint64_t files;         /* in it, and empty folders */
+    uint64_t content_bytes; /* of these */
+    uint64_t created_ns;
+    uint64_t changed_ns;
+    uint64_t used_ns;
+};
+
 struct change {
     enum change_kind kind;
     char id[CHANGE_ID_SIZE];
@@ -82,8 +97,12 @@ struct change {
         struct change_key key;
         struct change_skill skill;
         struct change_file file;
+        struct change_session session;
     };
 };
+
+/* Whose a skill, a file or a session is that is not removed; NULL of all else. */
+const char *change_owner(const struct change *change);
 
 /* How far the changes of a cluster are made here. */
 struct change_place {

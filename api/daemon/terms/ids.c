@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/terms/ids.h"
 
+#include "api/daemon/terms/limits.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
@@ -41,4 +43,13 @@ bool ids_valid(const char *prefix, const char *id)
 
     return strncmp(id, prefix, len) == 0 && strlen(id) == len + ID_DIGITS &&
            strspn(id + len, "0123456789abcdef") == ID_DIGITS;
+}
+
+bool ids_session_valid(const char *id)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789._:-";
+
+    return *id && !strchr("._:-", *id) && !id[strspn(id, allowed)] &&
+           strlen(id) <= LIMIT_SESSION_ID_BYTES;
 }

@@ -13,6 +13,7 @@
 #define ID_FILE      "file_"
 #define ID_FILE_ROW  "fil_" /* what a cluster calls the row of one */
 #define ID_KEY       "key_"
+#define ID_SESSION   "ses_" /* what a cluster calls the row of one */
 #define ID_SKILL     "skl_"
 #define ID_TENANT    "ten_"
 
@@ -25,5 +26,11 @@ int ids_make_digits(size_t n, char *ret);
 int ids_make(const char *prefix, char *ret, size_t size);
 /* True for the prefix and ID_DIGITS digits. */
 bool ids_valid(const char *prefix, const char *id);
+/*
+ * Whether a caller may call a session so: up to LIMIT_SESSION_ID_BYTES letters, digits, ".",
+ * "_", ":" and "-", a letter or a digit first. Such a word needs no escaping in a path, and
+ * says nothing in a log but itself.
+ */
+bool ids_session_valid(const char *id);
 
 #endif

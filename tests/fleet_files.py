@@ -4,10 +4,12 @@ against docs/metrics.md, the files of examples/fleet against the daemon and the 
 them, and all of them against docs/fleet.md, which names each.
 
     fleet_files.py SKILLVMD
+    fleet_files.py --rules
 
-Queries are looked at for names and labels of metrics. Where promtool is, which no package of
-cmake/packages.txt brings, it checks the rules too, and when some of them fire (fleet_alerts.yaml).
-Without nats-server or systemd-analyze their part is left out, and the status is 77.
+Queries are looked at for names and labels of metrics. Without nats-server or systemd-analyze their
+part is left out, and the status is 77. With --rules promtool checks the alert rules, and when some
+of them fire (fleet_alerts.yaml); no package of cmake/packages.txt brings it, for Debian's has 96 MB
+and a service that it starts, and without it the status is 77.
 """
 
 import json
@@ -25,6 +27,9 @@ DASHBOARD = ROOT / "api" / "service" / "skillvm-grafana.json"
 ALERTS = ROOT / "api" / "service" / "skillvm-alerts.yaml"
 EXAMPLES = ROOT / "examples" / "fleet"
 OF_A_SCRAPE = {"job", "instance"}
+# What an execution may take at most (LIMIT_TIMEOUT_MS), and what saying how all ended takes.
+STOP_MIN_S = 600
+STOP_MARGIN_S = 30
 METRIC = re.compile(r"\b(?:skillvm|process)_[a-z_]+")
 
 
@@ -127,16 +132,63 @@ def inside(kind, name):
                 if d["kind"] == "ConfigMap" and d["metadata"]["name"] == kind)
 
 
+def pod_of(kind, name):
+    return next(d["spec"]["template"]["spec"] for d in documents(EXAMPLES / "kubernetes.yaml")
+                if d["kind"] == kind and d["metadata"]["name"] == name)
+
+
+def environment(pod):
+    """What a pod's container has, with a name in place of what a cluster would put there."""
+    found = {}
+    for each in pod["containers"][0]["env"]:
+        value = each.get("value", each["name"].lower().replace("_", "-"))
+        found[each["name"]] = re.sub(r"\$\(([A-Z_]+)\)", lambda name: found[name[1]], value)
+    return [f"{name}={value}" for name, value in found.items()]
+
+
 def check_settings(skillvmd, work):
     (work / "pod.yaml").write_text(inside("skillvmd", "skillvmd.yaml"))
-    for path in (EXAMPLES / "skillvmd.yaml", work / "pod.yaml"):
-        yield from run(["env", "-i", skillvmd, "--config", path, "--data", work, "--check-config"])
+    in_pod = environment(pod_of("DaemonSet", "skillvmd"))
+    for path, more in ((EXAMPLES / "skillvmd.yaml", []), (work / "pod.yaml", in_pod)):
+        yield from run(["env", "-i", *more, skillvmd, "--config", path, "--data", work, "--check-config"])
+
+
+def seconds(duration):
+    number, unit = re.fullmatch(r"(\d+)(s|m|h)", duration).groups()
+    return int(number) * {"s": 1, "m": 60, "h": 3600}[unit]
+
+
+def check_time_to_end():
+    """A pod that is ended lives until what ran in it has had all the time that its settings give."""
+    settings = yaml.safe_load(inside("skillvmd", "skillvmd.yaml"))
+    pod = pod_of("DaemonSet", "skillvmd")
+    stop, grace = seconds(settings.get("stop_timeout", "10s")), pod["terminationGracePeriodSeconds"]
+    if stop < STOP_MIN_S:
+        yield f"DaemonSet: stop_timeout of {stop} s cancels what runs for longer"
+    if grace < stop + STOP_MARGIN_S:
+        yield f"DaemonSet: {grace} s of grace are no {STOP_MARGIN_S} s more than the {stop} s of stop_timeout"
+
+
+def check_who_comes():
+    """The servers of Kubernetes take nobody without a password, and a policy covers all their ports."""
+    if "authorization" not in inside("nats", "nats.conf"):
+        yield "the servers of Kubernetes take everybody"
+    pod = pod_of("StatefulSet", "nats")
+    ports = {port["containerPort"] for port in pod["containers"][0]["ports"]}
+    policies = [d["spec"] for d in documents(EXAMPLES / "kubernetes.yaml") if d["kind"] == "NetworkPolicy"]
+    if not any(p["podSelector"]["matchLabels"] == {"app": "nats"} and p["policyTypes"] == ["Ingress"]
+               and all(rule.get("from") for rule in p["ingress"])
+               and {port["port"] for rule in p["ingress"] for port in rule["ports"]} == ports for p in policies):
+        yield f"no NetworkPolicy says who may come to {sorted(ports)} of nats"
+    for kind, name in (("DaemonSet", "skillvmd"), ("StatefulSet", "nats")):
+        if not any("secretKeyRef" in each.get("valueFrom", {}) for each in pod_of(kind, name)["containers"][0]["env"]):
+            yield f"{kind} {name} has no password of a Secret"
 
 
 def check_servers(work):
     (work / "pod.conf").write_text(inside("nats", "nats.conf"))
     for path in (EXAMPLES / "nats-server.conf", work / "pod.conf"):
-        yield from run(["env", "POD_NAME=nats-0", shutil.which("nats-server"), "-t", "-c", path])
+        yield from run(["env", *environment(pod_of("StatefulSet", "nats")), shutil.which("nats-server"), "-t", "-c", path])
 
 
 def check_units(work):
@@ -174,9 +226,13 @@ def check_pods():
 
 
 def check_rules():
-    if shutil.which("promtool"):
-        yield from run(["promtool", "check", "rules", ALERTS])
-        yield from run(["promtool", "test", "rules", ROOT / "tests" / "fleet_alerts.yaml"])
+    if not shutil.which("promtool"):
+        print("skipped: there is no promtool (Debian's package prometheus)")
+        sys.exit(77)
+    faults = [*run(["promtool", "check", "rules", ALERTS]),
+              *run(["promtool", "test", "rules", ROOT / "tests" / "fleet_alerts.yaml"])]
+    print("\n".join(faults) or "alert rules checked, and when they fire")
+    sys.exit(1 if faults else 0)
 
 
 def check_named():
@@ -188,6 +244,8 @@ def check_named():
 
 
 def main():
+    if sys.argv[1] == "--rules":
+        check_rules()
     skillvmd = Path(sys.argv[1]).resolve()
     metrics = metrics_of((ROOT / "docs" / "metrics.md").read_text())
     alerts = yaml.safe_load(ALERTS.read_text())
@@ -196,7 +254,7 @@ def main():
         work = Path(folder)
         faults = [*check_check(metrics), *check_alerts(alerts, metrics),
                   *check_dashboard(json.loads(DASHBOARD.read_text()), metrics),
-                  *check_settings(skillvmd, work), *check_pods(), *check_named(), *check_rules()]
+                  *check_settings(skillvmd, work), *check_pods(), *check_time_to_end(), *check_who_comes(), *check_named()]
         if "nats-server" not in left_out:
             faults += check_servers(work)
         if "systemd-analyze" not in left_out:

@@ -11,6 +11,9 @@
 
 #define CLUSTER_PATH "/v1/admin/cluster"
 
+/* What it has from others, beside the nodes themselves. */
+static const char *const followed[] = {"changes", "executions", "audit", "loads"};
+
 static void print_made(const cJSON *json)
 {
     puts(cJSON_IsTrue(verbs_member(json, "made")) ? "initialised"
@@ -46,9 +49,10 @@ static void print_nodes(const cJSON *nodes)
     (void)table_end(&table, 0);
 }
 
-/* How many entries were not taken; nothing where all were. */
-static void print_refused(const char *name, const cJSON *refused)
+/* How many entries were not taken; nothing where all were. what: "nodes". */
+static void print_refused(const char *what, const cJSON *of)
 {
+    const cJSON *refused = verbs_member(of, "refused");
     const cJSON *each;
     double n = 0;
 
@@ -59,9 +63,9 @@ static void print_refused(const char *name, const cJSON *refused)
     if (n > 0) {
         char text[256];
 
-        (void)snprintf(text, sizeof(text), "%.0f entries, the last one %.160s", n,
+        (void)snprintf(text, sizeof(text), "%.0f entries of %s, the last one %.160s", n, what,
                        verbs_text(refused, "last") ? verbs_text(refused, "last") : "-");
-        show_field(name, 8, text);
+        show_field("left out", 8, text);
     }
 }
 
@@ -74,7 +78,25 @@ static void print_changes(const cJSON *changes)
                    cJSON_IsTrue(verbs_member(changes, "takes_keys")) ? ""
                                                                      : ", no keys are taken");
     show_field("changes", 8, text);
-    print_refused("left out", verbs_member(changes, "refused"));
+}
+
+/* A node is joined without it, so nothing else says so. */
+static void print_audit(const cJSON *audit)
+{
+    const char *message = verbs_text(audit, "message");
+    char text[512];
+
+    if (!audit || cJSON_IsTrue(verbs_member(audit, "followed")))
+        return;
+    (void)snprintf(text, sizeof(text), "not followed: %.480s", message ? message : "not yet");
+    show_field("audit", 8, text);
+}
+
+static void print_left_out(const cJSON *json)
+{
+    print_refused("nodes", json);
+    for (size_t i = 0; i < sizeof(followed) / sizeof(followed[0]); i++)
+        print_refused(followed[i], verbs_member(json, followed[i]));
 }
 
 static void print_status(const cJSON *json)
@@ -90,8 +112,9 @@ static void print_status(const cJSON *json)
         show_field("why", 8, message);
     show_field("since", 8, verbs_text(json, "since"));
     show_field("server", 8, server ? server : "-");
-    print_refused("refused", verbs_member(json, "refused"));
     print_changes(verbs_member(json, "changes"));
+    print_audit(verbs_member(json, "audit"));
+    print_left_out(json);
     (void)putchar('\n');
     print_nodes(verbs_member(json, "nodes"));
 }

@@ -429,6 +429,8 @@ class Api(unittest.TestCase):
         seen = self.until(lambda: api.get("/v1/admin/cluster").json,
                           lambda seen: seen["state"] == "joined" and seen["nodes"])
         self.assertEqual((seen["node"], seen["nodes"][0]["labels"]), ("a", {"rack": "1"}))
+        self.assertIsNone(self.until(lambda: api.get("/v1/admin/cluster").json,
+                                     lambda seen: seen["audit"]["followed"])["audit"]["message"])
         drain = "/v1/admin/cluster/nodes/a/drain"
         for method, drained in (("POST", True), ("GET", True), ("DELETE", False)):
             answer = self.until(lambda: api.request(method, drain),

@@ -75,6 +75,47 @@ static void draining_is_an_operators(void)
     expect("cluster drain --undo rack1-3", 0, "rack1-3 takes executions again\n");
 }
 
+/* Of all that it takes from others, and that there is no audit of theirs. */
+static void what_it_left_out_is_shown(void)
+{
+    static const struct {
+        const char *what;
+        const char *subject;
+        const char *key;
+        const char *why;
+    } cases[] = {
+        {"nodes", "$KV.skillvm_nodes.x", "x", "malformed"},
+        {"changes", "$KV.skillvm_registry.key.y", "key.y", "wrong_name"},
+        {"executions", "$KV.skillvm_executions.z", "z", "wrong_name"},
+        {"audit", "$KV.skillvm_audit.rack1-3.v", "rack1-3.v", "wrong_name"},
+    };
+    char part[128];
+
+    expect("cluster status", 0, "changes ");
+    assert_null(strstr(printed, "left out"));
+    assert_null(strstr(printed, "audit"));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        nats_publish(&world, cases[i].subject, "[", 1);
+        nats_wait_refused(&harness, cases[i].why, cases[i].key);
+        snprintf(part, sizeof(part), "left out  1 entries of %s, the last one %s at \"%s\"\n",
+                 cases[i].what, cases[i].why, cases[i].key);
+        expect("cluster status", 0, part);
+    }
+    /* Nobody keeps that for who does not listen at the moment. */
+    for (unsigned i = 0; i < 4000 && !strstr(printed, " entries of loads, the last one ");
+         i++) {
+        nats_tell(&world, "skillvm.load.w", "[", 1);
+        expect("cluster status", 0, "left out ");
+    }
+    expect("cluster status", 0, " entries of loads, the last one malformed at \"w\"\n");
+    nats_delete_bucket(&world, "KV_skillvm_audit");
+    nats_wait_node(&harness, "\"audit\":{\"followed\":false");
+    expect("cluster status", 0, "audit     not followed: ");
+    assert_non_null(strstr(printed, "skillvm cluster init"));
+    assert_non_null(strstr(printed, "state     joined\n"));
+    expect("cluster init", 0, "initialised\n");
+}
+
 static void an_operator_has_its_verbs(void **state)
 {
     (void)state;
@@ -100,9 +141,7 @@ static void an_operator_has_its_verbs(void **state)
     expect("cluster rm", 2, "no fewer than 1");
     expect("cluster rm --help", 0, "Removes the entry of a node that is gone");
     draining_is_an_operators();
-    nats_publish(&world, "$KV.skillvm_nodes.x", "{", 1);
-    nats_wait_refused(&harness, "malformed", "x");
-    expect("cluster status", 0, " entries, the last one malformed at \"x\"\n");
+    what_it_left_out_is_shown();
     nats_kill(&world, 0);
     expect("cluster init", 125, "no server can be reached");
     assert_int_equal(harness_stop(&harness, SIGTERM), 0);

@@ -20,6 +20,10 @@
 #define JOINED       "\"state\":\"joined\",\"reason\":null"
 #define CUT_OFF(why) "\"state\":\"cut_off\",\"reason\":\"" why "\""
 #define KEY(name)    "$KV.skillvm_nodes." name
+/* Entries: more than are written in the seconds in which each may have a line. */
+#define MANY      400u
+#define TRIES     4000u
+#define LOAD_SAID "entry=\"left out\" of=skillvm.load key=\"x\" reason=malformed"
 
 /* What an entry has, but the schema and the name. */
 #define MEMBERS                                                                                \
@@ -273,6 +277,49 @@ static void nonsense_is_refused(void **state)
     nats_end(&w);
 }
 
+/* Each bucket by itself, and never a line for each of what somebody writes on and on. */
+static void what_is_left_out_is_said_in_the_log(void **state)
+{
+    static const struct {
+        const char *subject;
+        const char *said;
+    } cases[] = {
+        {"$KV.skillvm_nodes.m1", "of=skillvm_nodes key=\"m1\" reason=malformed"},
+        {"$KV.skillvm_registry.tenant.x", "of=skillvm_registry key=\"tenant.x\" reason="},
+        {"$KV.skillvm_executions.x", "of=skillvm_executions key=\"x\" reason="},
+        {"$KV.skillvm_audit.a.x", "of=skillvm_audit key=\"a.x\" reason="},
+    };
+    struct nats_world w = {0};
+    struct harness h = {0};
+    char path[128], line[160], subject[64];
+
+    (void)state;
+    nats_begin(&w, 1);
+    nodes_start_logged(&h, &w, "a", path);
+    nats_make(&h);
+    nats_wait_node(&h, JOINED);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(line, sizeof(line), "cluster entry=\"left out\" %s", cases[i].said);
+        nats_publish(&w, cases[i].subject, "[", 1);
+        nodes_wait_log(path, line);
+    }
+    /* Nobody keeps that for who does not listen yet. */
+    for (unsigned i = 0; i < TRIES && nodes_count_log(path, LOAD_SAID) == 0; i++) {
+        nats_tell(&w, "skillvm.load.x", "[", 1);
+        usleep(20000);
+    }
+    nodes_wait_log(path, LOAD_SAID);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(subject, sizeof(subject), KEY("many%u"), i);
+        nats_publish(&w, subject, "[", 1);
+    }
+    snprintf(line, sizeof(line), "many%u", MANY - 1);
+    nats_wait_refused(&h, "malformed", line);
+    assert_true(nodes_count_log(path, "key=\"many") < MANY / 2);
+    end_node(&h);
+    nats_end(&w);
+}
+
 static void a_name_has_one_node(void **state)
 {
     struct nats_world w = {0};
@@ -419,6 +466,7 @@ int main(void)
         cmocka_unit_test(a_server_without_jetstream_is_told),
         cmocka_unit_test(an_old_server_is_told),
         cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(what_is_left_out_is_said_in_the_log),
         cmocka_unit_test(a_name_has_one_node),
         cmocka_unit_test(a_deleted_bucket_is_told),
         cmocka_unit_test(who_is_gone_can_be_removed),

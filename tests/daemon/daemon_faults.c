@@ -258,6 +258,46 @@ static void stopping_cancels_what_runs(void **state)
     harness_finish(&h);
 }
 
+/* Whose request comes whole only when the daemon stops. */
+static void who_is_late_is_told_when_to_come(void **state)
+{
+    static const char *const extra[] = {"--max-running", "1", "--stop-timeout", "10m", NULL};
+    static const char body[] = "{\"skill\":\"demo\"}";
+    static const char head[] =
+        "POST /v1/executions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        "Content-Type: application/json\r\nContent-Length: 16\r\n"
+        "Expect: 100-continue\r\n\r\n";
+    char text[64] = "";
+    struct answer a;
+    struct harness h;
+    int fd;
+
+    (void)state;
+    begin(&h, "boot", "restore", extra);
+    harness_wait_ready(&h);
+    a = harness_run(&h, "{\"skill\":\"demo\",\"timeout\":600,\"env\":{\"FAKE\":\"ticks\"},"
+                        "\"async\":true}");
+    harness_expect(a, 202, "accepted");
+    harness_wait_executions(&h, "running", 1);
+    fd = harness_connect(&h);
+    assert_int_equal(write(fd, head, strlen(head)), strlen(head));
+    for (size_t n = 0; n < sizeof(text) - 1 && !strstr(text, "100 Continue\r\n\r\n"); n++)
+        assert_int_equal(read(fd, text + n, 1), 1);
+    assert_int_equal(kill(h.pid, SIGTERM), 0);
+    while (access(h.socket, F_OK) == 0)
+        usleep(10000);
+    assert_int_equal(write(fd, body, strlen(body)), strlen(body));
+    a = harness_read_answer(fd);
+    assert_non_null(a.headers);
+    if (!strstr(a.headers, "\r\nRetry-After: "))
+        fail_msg("got %s%s", a.headers, a.body);
+    harness_expect(a, 503, "\"error\":\"stopping\"");
+    close(fd);
+    /* Twice: what runs is not waited for. */
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    harness_finish(&h);
+}
+
 /* The only execution of the registry, as a GET path. */
 static void find_execution(const struct harness *h, char *path, size_t size)
 {
@@ -485,6 +525,7 @@ int main(void)
         cmocka_unit_test(stopping_while_it_boots),
         cmocka_unit_test(overload_is_429),
         cmocka_unit_test(stopping_cancels_what_runs),
+        cmocka_unit_test(who_is_late_is_told_when_to_come),
         cmocka_unit_test(a_killed_daemon_leaves_no_machine),
         cmocka_unit_test(cancel_ends_what_runs_and_what_waits),
         cmocka_unit_test(cancel_comes_too_late),

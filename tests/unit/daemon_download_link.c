@@ -32,6 +32,31 @@ static void good_until_its_time(void **state)
     assert_false(download_links_check(&after_restart, name, NOW, &link));
 }
 
+/* Nodes of one cluster have one secret, and those of another one another. */
+static void a_cluster_has_one_secret(void **state)
+{
+    static const char mark[] = "0123456789abcdef0123456789abcdef";
+    struct download_links own, other, here, there;
+    char name[DOWNLOAD_LINK_NAME_SIZE];
+    struct download_link link;
+
+    (void)state;
+    assert_int_equal(download_links_init(&own, NULL), 0);
+    assert_int_equal(download_links_init(&other, NULL), 0);
+    assert_int_equal(download_links_of(&own, mark, &here), 0);
+    assert_int_equal(download_links_of(&other, mark, &there), 0);
+    assert_int_equal(download_links_name(&here, &mine, NOW + 5, name), 0);
+    assert_true(download_links_check(&there, name, NOW, &link));
+    assert_string_equal(link.id, ID);
+    assert_false(download_links_check(&own, name, NOW, &link));
+    assert_int_equal(download_links_of(&own, "1123456789abcdef0123456789abcdef", &there), 0);
+    assert_false(download_links_check(&there, name, NOW, &link));
+    /* Without one it is that of the daemon. */
+    assert_int_equal(download_links_of(&own, "", &here), 0);
+    assert_int_equal(download_links_name(&own, &mine, NOW + 5, name), 0);
+    assert_true(download_links_check(&here, name, NOW, &link));
+}
+
 static void nothing_may_change(void **state)
 {
     struct download_links links;
@@ -92,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_until_its_time),
+        cmocka_unit_test(a_cluster_has_one_secret),
         cmocka_unit_test(nothing_may_change),
         cmocka_unit_test(only_files_url_is_replaced),
     };

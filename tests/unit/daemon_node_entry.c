@@ -147,12 +147,12 @@ static void there_is_room_for_so_many(void **state)
         take(&nodes, name, i + 1, 1, false);
     }
     assert_int_equal(nodes.n, NODES_MAX);
-    assert_int_equal(nodes.refused[NODE_TOO_MANY], 2);
+    assert_int_equal(nodes.refused.n[NODE_TOO_MANY], 2);
     for (size_t i = 1; i < nodes.n; i++)
         assert_true(strcmp(nodes.list[i - 1]->entry.node, nodes.list[i]->entry.node) < 0);
     /* Those that are known go on to be renewed, and one that goes makes room. */
     take(&nodes, "n0", 5000, 9, false);
-    assert_int_equal(nodes.refused[NODE_TOO_MANY], 2);
+    assert_int_equal(nodes.refused.n[NODE_TOO_MANY], 2);
     take(&nodes, "n0", 5001, 9, true);
     take(&nodes, "new", 5002, 9, false);
     assert_int_equal(nodes.n, NODES_MAX);

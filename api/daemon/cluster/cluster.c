@@ -241,6 +241,7 @@ void cluster_measure(struct cluster *c, struct cluster_measure *ret)
     ret->records_revision = c->records.revision;
     ret->takes_keys = cluster_keys_good(&c->follow);
     for (int i = 0; i < NODE_REFUSALS; i++)
-        ret->refused[i] = c->nodes.refused[i] + c->follow.tail.refused[i] +
-                          c->records.refused[i] + c->audit.refused[i] + ret->load.refused[i];
+        ret->refused[i] = c->nodes.refused.n[i] + c->follow.tail.refused.n[i] +
+                          c->records.refused.n[i] + c->audit.refused.n[i] +
+                          ret->load.refused.n[i];
 }

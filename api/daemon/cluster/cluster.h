@@ -25,6 +25,7 @@
 #include "api/daemon/cluster/node_entry.h"
 #include "api/daemon/cluster/node_wish.h"
 #include "api/daemon/cluster/record_entry.h"
+#include "api/daemon/cluster/refused.h"
 #include "api/daemon/cluster/staged.h"
 #include "api/daemon/terms/deed.h"
 
@@ -369,8 +370,9 @@ void cluster_note_room(struct cluster *cluster);
 /* Ends that once the cluster was stopped, and waits for what is at work. NULL is fine. */
 void cluster_serve_end(struct cluster *cluster);
 /*
- * Calls a node that has room and an image, with the answer appended. 0; -ENOENT: there is none;
- * -EAGAIN: nobody knows what became of it.
+ * Calls a node that has room and an image, with the answer appended. 0; -ENOENT: there is none,
+ * or this node is not joined, or has no server, and called nobody; -EAGAIN: nobody knows what
+ * became of it.
  */
 int cluster_call(struct cluster *cluster, const char *image, const char *data, size_t len,
                  struct buf *ret_answer, struct err *err);
@@ -466,8 +468,7 @@ struct cluster_load_measure {
     unsigned nodes;            /* that told something lately */
     uint64_t running, waiting; /* executions there */
     uint64_t told, taken;      /* messages */
-    uint64_t refused[NODE_REFUSALS];
-    char last_refused[CLUSTER_KEY_SIZE + 32];
+    struct refused refused;
 };
 /* For metrics. */
 struct cluster_measure {

@@ -19,22 +19,10 @@
 #define AGAIN     1024u
 #define UNSURE_NS (60 * NS_PER_SECOND)
 #define FUTURE_NS (3600 * NS_PER_SECOND)
-/* Lines of the log that entries cause. */
-#define LINES_BURST 8u
 
 static int look(struct cluster *c, struct change_place *ret, struct err *err)
 {
     return c->auditor.look(c->auditor.ctx, ret, err);
-}
-
-static void refuse(struct tail_session *s, const char *key, enum node_refusal why)
-{
-    struct log_limit *limit = &s->cluster->audit_lines;
-
-    tail_refuse(s->tail, key, why, 1);
-    if (log_limit_allow(limit, clock_monotonic_ns(), NULL))
-        log_warn("cluster", "audit=\"an entry is left out\" node=%s entry=\"%s\" reason=%s",
-                 s->cluster->self.node, key, node_refusal_names[why]);
 }
 
 static enum cluster_fault check(struct tail_session *s, const struct cluster_entry *entry,
@@ -47,7 +35,7 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
     if (entry->is_removed ||
         deed_entry_parse(entry->key, entry->data, entry->len, &deed, &why) < 0 ||
         deed.at_ns > entry->stored_ns + FUTURE_NS) {
-        refuse(s, entry->key, why);
+        tail_refuse(s->tail, entry->key, why, 1);
         return CLUSTER_OK;
     }
     if (staged_add(&s->staged, entry->key, entry->revision, entry->data, entry->len, false) ==
@@ -135,6 +123,5 @@ int cluster_follow_audit(struct cluster *c, const struct cluster_auditor *audito
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 
     c->auditor = *auditor;
-    c->audit_lines = (struct log_limit){.per_second = 1, .burst = LINES_BURST};
     return tail_start(c, &c->audit, &kind, err);
 }

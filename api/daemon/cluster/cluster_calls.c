@@ -79,8 +79,10 @@ static size_t find_groups(struct cluster *c, const char *image, uint64_t ret[GRO
     return n;
 }
 
+/* *ret_sent: somebody may have it. */
 static enum cluster_fault call_one(struct cluster *c, uint64_t group, const char *data,
-                                   size_t len, struct buf *ret_answer, struct err *err)
+                                   size_t len, struct buf *ret_answer, bool *ret_sent,
+                                   struct err *err)
 {
     struct cluster_entry answer = {0};
     char subject[SUBJECT_SIZE];
@@ -88,8 +90,10 @@ static enum cluster_fault call_one(struct cluster *c, uint64_t group, const char
     enum cluster_fault fault;
     bool is_used;
 
+    *ret_sent = false;
     if (cluster_link_take(c, &link, &is_used, err) < 0)
         return CLUSTER_UNREACHABLE;
+    *ret_sent = true;
     name_subject(group, subject);
     /* Once: somebody may have it whose answer does not come. */
     fault = c->driver->call(link, subject, data, len, CLUSTER_CALL_MS, &answer, err);
@@ -105,17 +109,17 @@ int cluster_call(struct cluster *c, const char *image, const char *data, size_t 
 {
     uint64_t groups[GROUPS_MAX];
     size_t n = find_groups(c, image, groups);
-    int r = cluster_check_joined(c, err);
 
-    if (r < 0)
-        return r;
+    if (!cluster_is_joined(c))
+        return err_set(err, ENOENT, "this node is not joined: it calls nobody");
     for (size_t i = 0; i < n; i++) {
-        enum cluster_fault fault = call_one(c, groups[i], data, len, ret_answer, err);
+        bool is_sent;
+        enum cluster_fault fault = call_one(c, groups[i], data, len, ret_answer, &is_sent, err);
 
         if (fault == CLUSTER_OK)
             return 0;
         if (fault != CLUSTER_NO_ENTRY)
-            return -EAGAIN;
+            return is_sent ? -EAGAIN : -ENOENT;
         *err = (struct err){0};
     }
     return err_set(err, ENOENT, "no other node has room");

@@ -24,7 +24,7 @@ static enum cluster_fault apply(struct tail_session *s, const struct change_plac
     if (r < 0)
         return r == -EEXIST ? CLUSTER_OWN_ROWS : CLUSTER_OTHER;
     if (conflicts > 0)
-        tail_refuse(s->tail, "", TAIL_CONFLICTS, conflicts);
+        tail_refuse(s->tail, "", REFUSED_CONFLICT, conflicts);
     return CLUSTER_OK;
 }
 

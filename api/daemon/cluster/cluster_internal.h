@@ -44,8 +44,8 @@ struct cluster_load {
     pthread_cond_t due;
     bool is_due;
     struct loads loads;
-    uint64_t told, taken, refused[NODE_REFUSALS];
-    char last_refused[CLUSTER_KEY_SIZE + 32];
+    uint64_t told, taken;
+    struct refused refused;
 };
 
 /* Questions to other nodes that are at work: of who waits for news, of them of one tenant, and
@@ -117,7 +117,6 @@ struct cluster {
     uint64_t records_written;       /* the last revision that this node wrote of them; atomic */
     struct cluster_auditor auditor; /* where the audit is noted; apply NULL: nowhere */
     struct cluster_tail audit;
-    struct log_limit audit_lines; /* the thread's that follows it */
     /* Until then nobody waits for what others say they saw, in records and in calls; atomic. */
     uint64_t records_distrust_ns, calls_distrust_ns;
     struct cluster_links links;

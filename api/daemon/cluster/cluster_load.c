@@ -16,7 +16,8 @@
 #include <string.h>
 
 #define SUBJECT_SIZE (FLEET_NODE_SIZE + 16u)
-#define SUBJECT_ALL  "skillvm.load.*"
+#define SUBJECT      "skillvm.load"
+#define SUBJECT_ALL  SUBJECT ".*"
 
 /* Of the thread that tells. */
 struct teller {
@@ -105,7 +106,7 @@ static enum cluster_fault send(struct teller *t, struct err *err)
         (void)err_set(err, E2BIG, "what tenants have here does not fit");
         return CLUSTER_OTHER;
     }
-    (void)snprintf(subject, sizeof(subject), "skillvm.load.%s", c->self.node);
+    (void)snprintf(subject, sizeof(subject), SUBJECT ".%s", c->self.node);
     return c->driver->tell(t->link, subject, buf_cstr(&text), text.len, err);
 }
 
@@ -182,13 +183,6 @@ static void *tell_load(void *cluster)
     return NULL;
 }
 
-static void refuse(struct cluster *c, const char *key, enum node_refusal why)
-{
-    c->load.refused[why]++;
-    (void)snprintf(c->load.last_refused, sizeof(c->load.last_refused), "%s at \"%s\"",
-                   node_refusal_names[why], key);
-}
-
 static bool is_alive(struct cluster *c, const struct load *load)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
@@ -206,11 +200,11 @@ static bool keep(struct cluster *c, const struct cluster_entry *entry, struct lo
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->load.lock);
 
     if (!is_good)
-        refuse(c, entry->key, why);
+        refused_note(&c->load.refused, SUBJECT, entry->key, why, 1);
     if (!is_kept)
         return false;
     if (loads_take(&c->load.loads, load, clock_monotonic_ns(), ret) < 0) {
-        refuse(c, entry->key, NODE_TOO_MANY);
+        refused_note(&c->load.refused, SUBJECT, entry->key, NODE_TOO_MANY, 1);
         return false;
     }
     c->load.taken++;
@@ -329,7 +323,6 @@ void cluster_load_measure(struct cluster *c, struct cluster_load_measure *ret)
                                          .running = c->load.loads.running,
                                          .waiting = c->load.loads.waiting,
                                          .told = c->load.told,
-                                         .taken = c->load.taken};
-    memcpy(ret->refused, c->load.refused, sizeof(ret->refused));
-    memcpy(ret->last_refused, c->load.last_refused, sizeof(ret->last_refused));
+                                         .taken = c->load.taken,
+                                         .refused = c->load.refused};
 }

@@ -87,7 +87,7 @@ static enum cluster_fault apply(struct tail_session *s, const struct change_plac
     if (c->ledger.apply(c->ledger.ctx, &s->staged, place, &conflicts, err) < 0)
         return CLUSTER_OTHER;
     if (conflicts > 0)
-        tail_refuse(s->tail, "", TAIL_CONFLICTS, conflicts);
+        tail_refuse(s->tail, "", REFUSED_CONFLICT, conflicts);
     return CLUSTER_OK;
 }
 

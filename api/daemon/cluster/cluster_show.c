@@ -23,12 +23,12 @@ static void write_node(struct json_writer *w, const struct node *node, uint64_t 
     json_write_close(w, '}');
 }
 
-static void write_refused(struct json_writer *w, const uint64_t *refused, const char *last)
+static void write_refused(struct json_writer *w, const struct refused *refused)
 {
     json_write_open(w, "refused", '{');
     for (int i = 0; i < NODE_REFUSALS; i++)
-        json_write_number(w, node_refusal_names[i], refused[i]);
-    json_write_string(w, "last", last[0] ? last : NULL);
+        json_write_number(w, node_refusal_names[i], refused->n[i]);
+    json_write_string(w, "last", refused->last[0] ? refused->last : NULL);
     json_write_close(w, '}');
 }
 
@@ -37,12 +37,12 @@ static void write_tail(struct json_writer *w, const struct cluster_tail *tail)
 {
     json_write_bool(w, "followed", tail->is_good);
     json_write_number(w, "revision", tail->revision);
-    write_refused(w, tail->refused, tail->last_refused);
+    write_refused(w, &tail->refused);
 }
 
 static void write_conflicts(struct json_writer *w, const struct cluster_tail *tail)
 {
-    json_write_number(w, "conflicts", tail->refused[TAIL_CONFLICTS]);
+    json_write_number(w, "conflicts", tail->refused.n[REFUSED_CONFLICT]);
 }
 
 static void write_changes(struct json_writer *w, const struct cluster_follow *f)
@@ -70,6 +70,7 @@ static void write_audit(struct json_writer *w, const struct cluster_tail *tail)
 {
     json_write_open(w, "audit", '{');
     write_tail(w, tail);
+    json_write_string(w, "message", tail->message[0] && !tail->is_good ? tail->message : NULL);
     json_write_close(w, '}');
 }
 
@@ -79,7 +80,7 @@ static void write_loads(struct json_writer *w, const struct cluster_load_measure
     json_write_number(w, "nodes", load->nodes);
     json_write_number(w, "running", load->running);
     json_write_number(w, "waiting", load->waiting);
-    write_refused(w, load->refused, load->last_refused);
+    write_refused(w, &load->refused);
     json_write_close(w, '}');
 }
 
@@ -107,7 +108,7 @@ void cluster_write(struct cluster *c, struct json_writer *w)
     for (size_t i = 0; i < c->nodes.n; i++)
         write_node(w, c->nodes.list[i], now_ns);
     json_write_close(w, ']');
-    write_refused(w, c->nodes.refused, c->nodes.last_refused);
+    write_refused(w, &c->nodes.refused);
     if (c->follow.tail.has_thread)
         write_changes(w, &c->follow);
     if (c->records.has_thread)

@@ -56,10 +56,8 @@ static void set_good(struct cluster_tail *tail, uint64_t asked_ns)
 void tail_refuse(struct cluster_tail *tail, const char *key, unsigned why, unsigned n)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&tail->cluster->lock);
-    const char *word = why == TAIL_CONFLICTS ? "conflict" : node_refusal_names[why];
 
-    tail->refused[why] += n;
-    (void)snprintf(tail->last_refused, sizeof(tail->last_refused), "%s at \"%s\"", word, key);
+    refused_note(&tail->refused, tail->kind->bucket, key, why, n);
 }
 
 enum cluster_fault tail_identify_created(struct tail_session *s, char ret[CHANGE_MARK_SIZE],

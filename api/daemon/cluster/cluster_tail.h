@@ -7,7 +7,7 @@
 #define SKILLVM_API_DAEMON_CLUSTER_CLUSTER_TAIL_H
 
 #include "api/daemon/cluster/driver.h"
-#include "api/daemon/cluster/node_entry.h"
+#include "api/daemon/cluster/refused.h"
 #include "api/daemon/cluster/staged.h"
 
 #include <pthread.h>
@@ -62,13 +62,11 @@ struct cluster_tail {
     bool is_good;             /* nothing is wrong, and it has had everything once */
     enum cluster_fault fault; /* else; CLUSTER_OK: at the beginning */
     char message[ERR_MESSAGE_MAX];
-    uint64_t confirmed_ns;               /* monotonic, as of when it had everything; 0: never */
-    uint64_t revision;                   /* up to which there are rows here */
-    size_t server;                       /* that was good last */
-    uint64_t refused[NODE_REFUSALS + 1]; /* the last: TAIL_CONFLICTS */
-    char last_refused[CLUSTER_KEY_SIZE + 32];
+    uint64_t confirmed_ns; /* monotonic, as of when it had everything; 0: never */
+    uint64_t revision;     /* up to which there are rows here */
+    size_t server;         /* that was good last */
+    struct refused refused;
 };
-#define TAIL_CONFLICTS NODE_REFUSALS
 
 /* Everything over one connection. */
 struct tail_session {
@@ -100,7 +98,7 @@ enum cluster_fault tail_identify_created(struct tail_session *s, char ret[CHANGE
                                          struct err *err);
 /* Notes how far the rows are, with none that are new, where that is another place. */
 enum cluster_fault tail_note_place(struct tail_session *s, struct err *err);
-/* Counts what was left out, and why: a node_refusal, or TAIL_CONFLICTS. */
+/* Counts what was left out, and why: as of refused_note. */
 void tail_refuse(struct cluster_tail *tail, const char *key, unsigned why, unsigned n);
 /*
  * Waits until there are rows up to a revision, or for 5 s. False where that is too long.

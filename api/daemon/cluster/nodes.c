@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/cluster/nodes.h"
 
+#include "api/daemon/cluster/cluster.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +30,6 @@ static size_t find(const struct nodes *nodes, const char *name, bool *ret_there)
     }
     *ret_there = low < nodes->n && strcmp(nodes->list[low]->entry.node, name) == 0;
     return low;
-}
-
-static void refuse(struct nodes *nodes, const char *key, enum node_refusal why)
-{
-    nodes->refused[why]++;
-    (void)snprintf(nodes->last_refused, sizeof(nodes->last_refused), "%s at \"%s\"",
-                   node_refusal_names[why], key);
 }
 
 static void remove_at(struct nodes *nodes, size_t at)
@@ -84,12 +79,12 @@ void nodes_take(struct nodes *nodes, const struct cluster_entry *entry, uint64_t
         return;
     }
     if (node_entry_parse(entry->key, entry->data, entry->len, &read, &why) < 0) {
-        refuse(nodes, entry->key, why);
+        refused_note(&nodes->refused, CLUSTER_BUCKET, entry->key, why, 1);
         return;
     }
     node = there ? nodes->list[at] : insert_at(nodes, at);
     if (!node) {
-        refuse(nodes, entry->key, NODE_TOO_MANY);
+        refused_note(&nodes->refused, CLUSTER_BUCKET, entry->key, NODE_TOO_MANY, 1);
         return;
     }
     *node = (struct node){.entry = read, .revision = entry->revision, .renewed_ns = renewed_ns};

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nodes that one knows of, from what the bucket gave, and what of it was refused. No lock
- * and no clock: whoever has it brings both.
+ * The nodes that one knows of, from what the bucket gave, and what of it was refused. No lock,
+ * and no clock for nodes: whoever has it brings both.
  */
 #ifndef SKILLVM_API_DAEMON_CLUSTER_NODES_H
 #define SKILLVM_API_DAEMON_CLUSTER_NODES_H
 
 #include "api/daemon/cluster/driver.h"
 #include "api/daemon/cluster/node_entry.h"
+#include "api/daemon/cluster/refused.h"
 
 #define NODES_MAX 1024u
 
@@ -20,9 +21,7 @@ struct node {
 struct nodes {
     struct node **list; /* sorted by name; each is owned */
     size_t n;
-    uint64_t refused[NODE_REFUSALS];
-    /* The last one that was refused: "newer_schema at KEY", or "". */
-    char last_refused[CLUSTER_KEY_SIZE + 32];
+    struct refused refused;
 };
 
 void nodes_finish(struct nodes *nodes);

@@ -3,7 +3,6 @@
 
 #include "api/daemon/terms/ids.h"
 #include "api/json/json_walk.h"
-#include "api/skill/sha256.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,21 +16,39 @@
 #define TIME_DIGITS 10u
 #define TENANT_AT   (ID_DIGITS + 1 + TIME_DIGITS + 1)
 #define MAC_DIGITS  (SHA256_HEX_SIZE - 1)
+#define SECRET_OF   "skillvm: addresses of files that need no key, 1"
 
 _Static_assert(TENANT_AT + TENANT_ID_SIZE + SHA256_HEX_SIZE <= DOWNLOAD_LINK_NAME_SIZE,
                "a name fits");
 
+/* What somebody knows, and nobody else, is the secret of nothing but these addresses then. */
+static int derive(const void *known, size_t len, struct download_links *ret)
+{
+    return sha256_hmac(known, len, SECRET_OF, strlen(SECRET_OF), ret->secret);
+}
+
 int download_links_init(struct download_links *links, struct err *err)
 {
-    if (getrandom(links->secret, sizeof(links->secret), 0) != (ssize_t)sizeof(links->secret))
+    uint8_t drawn[32];
+
+    if (getrandom(drawn, sizeof(drawn), 0) != (ssize_t)sizeof(drawn))
         return err_set_errno(err, errno, "cannot draw a secret");
+    return derive(drawn, sizeof(drawn), links) < 0 ? err_no_memory(err) : 0;
+}
+
+int download_links_of(const struct download_links *own, const char *mark,
+                      struct download_links *ret)
+{
+    if (*mark)
+        return derive(mark, strlen(mark), ret);
+    *ret = *own;
     return 0;
 }
 
 /* Puts the MAC of the first len bytes of a name behind them. 0 or -ENOMEM. */
 static int sign(const struct download_links *links, char *name, size_t len)
 {
-    return sha256_hmac(links->secret, sizeof(links->secret), name, len, name + len);
+    return sha256_hmac(links->secret, strlen(links->secret), name, len, name + len);
 }
 
 int download_links_name(const struct download_links *links, const struct download_link *link,

@@ -82,8 +82,6 @@ static bool wait_elsewhere(struct daemon *d, const struct http_request *http,
         r = ledger_wait(d->ledger, http->caller.tenant, id,
                         clock_monotonic_ns() + WAIT_SLICE_NS, row, &err);
     }
-    if (r == -ESHUTDOWN)
-        return http_reply_error(reply, 503, "stopping", "%s", err.message);
     return r < 0 ? failure_of(reply, r, "execution", id, &err) : lookup_result(d, row, reply);
 }
 

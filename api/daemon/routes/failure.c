@@ -19,6 +19,7 @@ static const struct meaning meanings[] = {
     {E2BIG, 413, "too_large", 0},
     {EDQUOT, 413, "quota_exceeded", 0},
     {EAGAIN, 503, "cluster_unavailable", 5},
+    {ESHUTDOWN, 503, "stopping", 5},
     {EREMOTEIO, 503, "object_unavailable", 5},
     {ENOBUFS, 503, "overloaded", 5},
     {EBUSY, 429, "overloaded", 1},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an execution left: its files, one of them, and the address that needs no key. */
+#include "api/daemon/registry/registry_changes.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/lookup.h"
@@ -19,6 +20,29 @@ static uint64_t now_s(void)
     return clock_realtime_ns() / 1000000000u;
 }
 
+/* Nodes of a cluster have one secret; it is another one with another bucket of changes. */
+static int links_of(struct daemon *d, struct download_links *ret, struct err *err)
+{
+    struct change_place place;
+    int r = registry_replica_get(d->registry, &place, err);
+
+    if (r < 0)
+        return r;
+    return download_links_of(&d->links, place.bucket, ret) < 0 ? err_no_memory(err) : 0;
+}
+
+/* Writes a result for somebody who came over TCP, before whose addresses base stands. */
+static int present(struct daemon *d, const char *base, const char *tenant,
+                   const struct buf *result, struct buf *body)
+{
+    struct download_links links;
+    int r = links_of(d, &links, NULL);
+
+    return r < 0 ? r
+                 : download_links_present(&links, base, tenant, (const char *)result->data,
+                                          result->len, now_s(), body);
+}
+
 void daemon_reply_result(struct daemon *d, const struct http_request *request,
                          struct http_reply *reply, struct buf *result)
 {
@@ -32,9 +56,8 @@ void daemon_reply_result(struct daemon *d, const struct http_request *request,
         return;
     }
     (void)snprintf(base, sizeof(base), "http://%s", request->host);
-    r = download_links_present(&d->links, *d->public_url ? d->public_url : base,
-                               request->caller.tenant, (const char *)result->data, result->len,
-                               now_s(), &body);
+    r = present(d, *d->public_url ? d->public_url : base, request->caller.tenant, result,
+                &body);
     buf_finish(result);
     if (r == 0) {
         http_reply_json(reply, 200, &body);
@@ -171,9 +194,14 @@ void route_execution_file(void *ctx, struct http_request *request, struct http_r
 void route_download(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
+    struct download_links links;
     struct download_link link;
+    struct err err = {0};
+    int r = links_of(d, &links, &err);
 
-    if (download_links_check(&d->links, request->params[0], now_s(), &link))
+    if (r < 0)
+        (void)failure_reply(reply, r, &err);
+    else if (download_links_check(&links, request->params[0], now_s(), &link))
         reply_files(d, link.tenant, link.id, reply);
     else
         http_reply_error(reply, 404, "not_found",

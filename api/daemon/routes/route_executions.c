@@ -68,13 +68,12 @@ static bool check_admission(const struct creation *c, struct http_reply *reply, 
     case -ENOENT:
         return http_reply_error(reply, 401, "unauthorized", "%s", err->message);
     case -EAGAIN:
+    case -ESHUTDOWN:
         return failure_reply(reply, result, err);
     case -EHOSTDOWN:
         http_reply_error(reply, 503, "draining", "%s", err->message);
         reply->retry_after_s = RETRY_DRAINING_S;
         return false;
-    case -ESHUTDOWN:
-        return http_reply_error(reply, 503, "stopping", "%s", err->message);
     default:
         return failure_or_true(reply, result < 0 ? -EIO : 0, err);
     }

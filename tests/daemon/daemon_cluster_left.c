@@ -228,6 +228,30 @@ static void what_only_others_cannot_begin_waits_where_it_is(void **state)
     waiting_finish(&w);
 }
 
+/* Its turn comes while another node has it, which then puts it back: it is found again. */
+static void what_is_put_back_too_late_is_run(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38];
+
+    (void)state;
+    waiting_begin(&w);
+    push(&w, "other", false);
+    nodes_submit(&w.a, OTHER("exit"), id);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"accepted\"");
+    /* b waits for them for some seconds before it puts it back. */
+    remove_last_object(&w, "C");
+    waiting_end(&w.b, w.busy_b);
+    waiting_until(&w, id, "\"node\":\"b\"", "");
+    waiting_end(&w.a, w.busy_a);
+    waiting_until(&w, id, "\"node\":\"a\"", "");
+    waiting_fill(&w.b, w.busy_b);
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"success\"");
+    waiting_expect(&w, id, "\"node\":\"a\"", true);
+    waiting_end(&w.b, w.busy_b);
+    waiting_finish(&w);
+}
+
 /* Its row is another process's, or gone, when it ends: nothing names what it left. */
 static void what_a_session_was_to_have_goes_with_its_end(void **state)
 {
@@ -266,6 +290,7 @@ int main(void)
         cmocka_unit_test(what_was_claimed_and_not_begun_costs_no_retry),
         cmocka_unit_test(what_cannot_be_begun_now_keeps_nobody_waiting),
         cmocka_unit_test(what_only_others_cannot_begin_waits_where_it_is),
+        cmocka_unit_test(what_is_put_back_too_late_is_run),
         cmocka_unit_test(what_a_session_was_to_have_goes_with_its_end),
     };
 

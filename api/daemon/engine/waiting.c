@@ -279,6 +279,17 @@ int waiting_check(const struct waiting_env *env, const char *id,
     return r;
 }
 
+/* It waits at a process that never was, so that whoever has room takes it over. */
+static int leave_to_all(const struct waiting_env *env, const struct record *record,
+                        struct err *err)
+{
+    struct record left = *record;
+
+    memset(left.instance, '0', sizeof(left.instance) - 1);
+    log_info("ledger", "execution=%s left=\"to all nodes\"", left.id);
+    return cluster_record_put_back(env->cluster, &left, err);
+}
+
 /* True where there is nothing more to say of it. */
 static bool settle_one(const struct waiting_env *env, const char *id)
 {
@@ -288,7 +299,9 @@ static bool settle_one(const struct waiting_env *env, const char *id)
                 ? 0
                 : cluster_record_claim(env->cluster, id, "", "", false, &copy, &err);
 
-    if (r == -EOWNERDEAD)
+    if (r == -EOWNERDEAD && copy.record.waits && !copy.record.is_cancelled)
+        r = leave_to_all(env, &copy.record, &err);
+    else if (r == -EOWNERDEAD)
         r = give_up(env, &copy.record, "it was not confirmed that this node has it", &err);
     record_copy_finish(&copy);
     return r != -EAGAIN;

@@ -75,7 +75,8 @@ int waiting_check(const struct waiting_env *env, const char *id,
                   const struct registry_process *process, struct err *err);
 /* One may be this process's. */
 void waiting_doubt(struct waiting_env *env, const char *id);
-/* Ends those that are this process's and that it does not have. */
+/* Leaves those that are this process's and that it does not have to all nodes, or ends them
+ * where they do not wait. */
 void waiting_settle(struct waiting_env *env);
 
 #endif

@@ -139,6 +139,16 @@ static bool is_new(const struct forward_head *head)
     return off_ns < OLD_NS;
 }
 
+bool forward_can_start(void *daemon)
+{
+    const struct daemon *d = daemon;
+    struct err ignored = {0};
+
+    return snapshots_get_state(d->snapshots, NULL, 0) == SNAPSHOTS_READY &&
+           pool_check_starts(d->pool, &ignored) == 0 &&
+           watermarks_check(d->watermarks, &ignored) == 0;
+}
+
 bool forward_has_room(void *place)
 {
     const struct forward_place *p = place;

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 
 #include <cjson/cJSON.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -260,36 +259,6 @@ static void the_servers_keep_the_last_of_it(void **state)
     end(&w);
 }
 
-/* A node whose log is a file in the folder of the servers. */
-static void start_logged(struct world *w, struct harness *h, const char *name, char path[128])
-{
-    int own = dup(STDERR_FILENO), log;
-
-    snprintf(path, 128, "%s/log", w->nats.dir);
-    log = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    assert_true(own >= 0 && log >= 0);
-    assert_true(dup2(log, STDERR_FILENO) >= 0);
-    nats_start_node(h, &w->nats, name, "");
-    assert_true(dup2(own, STDERR_FILENO) >= 0);
-    close(own);
-    close(log);
-}
-
-static bool log_has(const char *path, const char *text)
-{
-    char *content = calloc(1, 1 << 20);
-    FILE *f = fopen(path, "r");
-    bool has;
-
-    assert_non_null(f);
-    assert_non_null(content);
-    (void)!fread(content, 1, (1 << 20) - 1, f);
-    has = strstr(content, text) != NULL;
-    fclose(f);
-    free(content);
-    return has;
-}
-
 static void publish(const struct world *w, const char *entry, const char *members)
 {
     char subject[192], text[8192];
@@ -324,13 +293,12 @@ static void nonsense_is_left_out(void **state)
 {
     struct world w = {0};
     char path[128], subject[256] = "";
-    uint64_t until_ns;
 
     (void)state;
     begin(&w);
     nodes_end(&w.b);
     w.b = (struct harness){0};
-    start_logged(&w, &w.b, "b", path);
+    nodes_start_logged(&w.b, &w.nats, "b", "", path);
     nats_wait_node(&w.b, NODE_JOINED);
     push(&w.a, "true");
     wait_shown(&w.b, "a", "skill.push", "true");
@@ -339,13 +307,9 @@ static void nonsense_is_left_out(void **state)
     nats_wait_refused(&w.b, "wrong_name", "b.x");
     nats_publish(&w.nats, "$KV.skillvm_audit.b." DIGITS, "{\"schema\":2}", 12);
     nats_wait_refused(&w.b, "newer_schema", "b." DIGITS);
-    until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-    while (!log_has(path, "audit=\"an entry is left out\" node=b entry=\"b." DIGITS
-                          "\" reason=malformed")) {
-        if (clock_monotonic_ns() > until_ns)
-            fail_msg("the log does not say it");
-        usleep(10000);
-    }
+    nodes_wait_log(
+        path, "audit=\"an entry is left out\" node=b entry=\"b." DIGITS "\" reason=malformed",
+        1);
     /* Another content under the key of one that is there. */
     free(nats_last(&w.nats, STREAM, "$KV.skillvm_audit.a.*", subject));
     assert_non_null(strstr(subject, ".a."));

@@ -6,12 +6,20 @@
 #include "base/clock.h"
 
 #include <cjson/cJSON.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define PAUSE_US 10000u
+#define PAUSE_US  10000u
+#define LOG_BYTES (1u << 20)
+
+static uint64_t deadline(void)
+{
+    return clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+}
 
 void nodes_begin_two(struct nats_world *w, struct harness *a, const char *a_lines,
                      struct harness *b, const char *b_lines)
@@ -33,6 +41,49 @@ void nodes_begin_named(struct nats_world *w, struct harness *a, const char *a_na
     harness_wait_ready(b);
 }
 
+void nodes_start_logged(struct harness *h, const struct nats_world *w, const char *name,
+                        const char *more, char ret_path[128])
+{
+    int own = dup(STDERR_FILENO), log;
+
+    snprintf(ret_path, 128, "%s/log-%s", w->dir, name);
+    log = open(ret_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    assert_true(own >= 0 && log >= 0);
+    assert_true(dup2(log, STDERR_FILENO) >= 0);
+    nats_start_node(h, w, name, more);
+    assert_true(dup2(own, STDERR_FILENO) >= 0);
+    close(own);
+    close(log);
+}
+
+unsigned nodes_count_log(const char *path, const char *text)
+{
+    char *content = calloc(1, LOG_BYTES);
+    FILE *f = fopen(path, "r");
+    unsigned n = 0;
+
+    assert_non_null(f);
+    assert_non_null(content);
+    (void)!fread(content, 1, LOG_BYTES - 1, f);
+    for (const char *at = content; (at = strstr(at, text)); at++)
+        n++;
+    fclose(f);
+    free(content);
+    return n;
+}
+
+void nodes_wait_log(const char *path, const char *text, unsigned times)
+{
+    uint64_t until = deadline();
+    unsigned n;
+
+    while ((n = nodes_count_log(path, text)) < times) {
+        if (clock_monotonic_ns() > until)
+            fail_msg("%s says \"%s\" %u times, never %u", path, text, n, times);
+        usleep(PAUSE_US);
+    }
+}
+
 void nodes_stop(struct harness *h)
 {
     assert_int_equal(harness_stop(h, SIGTERM), 0);
@@ -49,11 +100,6 @@ struct answer nodes_admin(const struct harness *h, const char *method, const cha
 {
     return harness_request(h, method, path, *json ? "Content-Type: application/json\r\n" : "",
                            json, strlen(json));
-}
-
-static uint64_t deadline(void)
-{
-    return clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
 }
 
 struct answer nodes_admin_sure(const struct harness *h, const char *method, const char *path,

@@ -16,6 +16,8 @@ int handover_accept(struct ledger *ledger, struct execution *e,
     int r = e->is_taken ? ledger_take(ledger, e->tenant, acceptance, e->waits, err)
                         : ledger_accept(ledger, e->tenant, acceptance, e->waits, err);
 
+    if (r == 0 && !e->is_taken)
+        ledger_note(ledger, e->id, "accepted");
     /* Once it is confirmed: what is not, and said so, nobody may run. */
     if (r == 0 && e->waits && ledger_offer(ledger, acceptance, &e->request, &why) < 0)
         log_warn("engine", "execution=%s is=\"this node's alone\" reason=\"%s\"", e->id,
@@ -42,6 +44,8 @@ int handover_begin(struct ledger *ledger, struct execution *e)
     e->waits = false;
     if (r < 0)
         execution_move(e);
+    else if (ledger)
+        ledger_note(ledger, e->id, "begun");
     return r;
 }
 

@@ -95,13 +95,15 @@ static int read_request(const struct waiting_env *env, const struct record *reco
                                               : 0;
 }
 
-static int resume(const struct waiting_env *env, const struct record *record, struct err *err)
+static int resume(const struct waiting_env *env, const struct record *record, bool is_lost,
+                  struct err *err)
 {
     _cleanup_buf_ struct buf request = buf_init(LIMIT_REQUEST_BYTES);
     int r = read_request(env, record, &request, err);
 
     return r < 0 ? r
-                 : env->resume(env->resume_ctx, record, buf_cstr(&request), request.len, err);
+                 : env->resume(env->resume_ctx, record, is_lost, buf_cstr(&request),
+                               request.len, err);
 }
 
 /* Nobody runs it any more. */
@@ -161,18 +163,17 @@ static int doubt(struct waiting_env *env, const char *id, int r)
 }
 
 /* What is this process's now is run, or waits where it did. */
-static int run_claimed(struct waiting_env *env, const struct record *record, struct err *err)
+static int run_claimed(struct waiting_env *env, const struct record *record, bool is_lost,
+                       struct err *err)
 {
     struct err why = {0};
     int r = cluster_record_is_ours(env->cluster, record->id, err);
 
     if (r < 0)
         return r == -EAGAIN ? doubt(env, record->id, r) : r;
-    r = resume(env, record, &why);
-    if (r == 0) {
-        log_info("ledger", "execution=%s taken_over_of=%s", record->id, record->node);
+    r = resume(env, record, is_lost, &why);
+    if (r == 0)
         return 0;
-    }
     if (r != -EAGAIN) {
         struct record ours = *record;
 
@@ -196,11 +197,11 @@ static bool is_here(const struct waiting_env *env, const char *id)
 
 /* What a claim found, with the record as it was. */
 static int see_to(struct waiting_env *env, int claimed, const struct record *record,
-                  struct err *err)
+                  bool is_lost, struct err *err)
 {
     switch (claimed) {
     case 0:
-        return run_claimed(env, record, err);
+        return run_claimed(env, record, is_lost, err);
     case -EOWNERDEAD:
         return give_up(env, record, "it may have begun, or was to be cancelled", err);
     case -EEXIST:
@@ -226,7 +227,7 @@ int waiting_take_over(struct waiting_env *env, const char *id,
     r = cluster_record_claim(env->cluster, id, process->node, process->instance, is_lost, &copy,
                              err);
     (void)snprintf(copy.record.id, sizeof(copy.record.id), "%s", id);
-    r = see_to(env, r, &copy.record, err);
+    r = see_to(env, r, &copy.record, is_lost, err);
     record_copy_finish(&copy);
     return r;
 }

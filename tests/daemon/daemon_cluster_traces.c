@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The logs of all nodes say by its id what became of an execution, each thing once. */
+/* The logs of all nodes say by its id what became of an execution, each thing once; it counts.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include "tests/daemon/waiting_world.h"
@@ -7,7 +8,13 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define SHORT     "{" WAITING_OF("exit") "}"
+#define SHORT "{" WAITING_OF("exit") "}"
+/* The lines of the counter are in this order. */
+#define COUNTED(sent, taken, over, again)                                                      \
+    "\nskillvm_cluster_executions_total{what=\"sent\"} " sent                                  \
+    "\nskillvm_cluster_executions_total{what=\"taken\"} " taken                                \
+    "\nskillvm_cluster_executions_total{what=\"taken_over\"} " over                            \
+    "\nskillvm_cluster_executions_total{what=\"begun_again\"} " again "\n"
 #define TWO_SLOTS "limits:\n  max_running: 2\n"
 
 struct world {
@@ -120,6 +127,8 @@ static void who_gives_and_takes_says_so(void **state)
     what_is_passed_on_is_followed(&w);
     wait_free(&w.nodes.b);
     what_waits_and_is_given_is_followed(&w);
+    harness_wait_metrics(&w.nodes.a, COUNTED("2", "0", "0", "0"), true);
+    harness_wait_metrics(&w.nodes.b, COUNTED("0", "2", "0", "0"), true);
     waiting_end(&w.nodes.a, w.nodes.busy_a);
     waiting_finish(&w.nodes);
 }
@@ -148,6 +157,7 @@ static void who_takes_over_says_so(void **state)
     expect_lines(w.b_log, waits, 2, 1);
     expect_line(w.b_log, runs, "begun_again_of=a");
     expect_line(w.b_log, runs, "begun node=b");
+    harness_wait_metrics(&n->b, COUNTED("0", "0", "1", "1"), true);
     nodes_cancel(&n->b, runs);
     nodes_end(&n->b);
     harness_finish(&n->a);

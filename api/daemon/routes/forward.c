@@ -23,15 +23,6 @@
 /* A call waits for 2 s, and each clock is 3 s off the servers' at most. */
 #define OLD_NS (8 * NS_PER_SECOND)
 
-/* How an execution of one node came to another. */
-enum passing {
-    PASSING_SENT,        /* another one has it now */
-    PASSING_TAKEN,       /* of one that gave it */
-    PASSING_TAKEN_OVER,  /* of one that is lost, where it waited */
-    PASSING_BEGUN_AGAIN, /* of one that is lost, where it ran */
-};
-#define PASSINGS (PASSING_BEGUN_AGAIN + 1)
-
 /* With the node that did; "" of an earlier version. */
 static bool is_accepted(const struct buf *answer, char ret_node[FLEET_NODE_SIZE])
 {
@@ -47,12 +38,13 @@ static bool is_accepted(const struct buf *answer, char ret_node[FLEET_NODE_SIZE]
     return accepted;
 }
 
-/* Of what went to another node, or came from one. */
-static void note(const char *id, enum passing what, const char *node)
+/* A line of the log and a count of what went from one node to another, or came. */
+static void note(struct daemon *d, const char *id, enum metrics_passing what, const char *node)
 {
-    static const char *const words[PASSINGS] = {"sent_to", "taken_from", "taken_over_of",
-                                                "begun_again_of"};
+    static const char *const words[METRICS_PASSINGS] = {"sent_to", "taken_from",
+                                                        "taken_over_of", "begun_again_of"};
 
+    metrics_count_passing(d->metrics, what);
     log_info("forward", "execution=%s %s=%s", id, words[what], node[0] ? node : "unknown");
 }
 
@@ -93,7 +85,7 @@ enum forward_result forward_send(struct daemon *d, const struct forward_wish *wi
         return FORWARD_NOBODY;
     result = find_taker(d, wish->image, &call, node);
     if (result == FORWARD_TAKEN)
-        note(wish->id, PASSING_SENT, node);
+        note(d, wish->id, METRICS_SENT, node);
     if (result != FORWARD_TAKEN || ledger_await(d->ledger, wish->tenant, wish->id, &err) == 0)
         return result;
     log_warn("forward", "execution=%s reason=\"%s\"", wish->id, err.message);
@@ -132,7 +124,7 @@ bool forward_lend(void *place)
     is_given = !lending.e->is_bound && give(d, lending.e, node) &&
                handover_is_gone(d->ledger, lending.e);
     if (is_given)
-        note(lending.e->id, PASSING_SENT, node);
+        note(d, lending.e->id, METRICS_SENT, node);
     engine_lend_end(d->engine, &lending, is_given);
     return is_given;
 }
@@ -212,7 +204,7 @@ static void take_new(const struct forward_head *head, const char *request, size_
 {
     (void)http_call(call->place->http, head->tenant, request, len, begin, call);
     if (call->is_accepted)
-        note(head->id, PASSING_TAKEN, head->from);
+        note(call->place->daemon, head->id, METRICS_TAKEN, head->from);
 }
 
 void forward_take(void *place, const char *data, size_t len, struct buf *answer)
@@ -235,11 +227,11 @@ void forward_take(void *place, const char *data, size_t len, struct buf *answer)
                      call.is_accepted ? "true" : "false", self.node);
 }
 
-static enum passing passing_of(const struct record *record, bool is_lost)
+static enum metrics_passing passing_of(const struct record *record, bool is_lost)
 {
     if (!is_lost)
-        return PASSING_TAKEN;
-    return record->waits ? PASSING_TAKEN_OVER : PASSING_BEGUN_AGAIN;
+        return METRICS_TAKEN;
+    return record->waits ? METRICS_TAKEN_OVER : METRICS_BEGUN_AGAIN;
 }
 
 int forward_resume(void *place, const struct record *record, bool is_lost, const char *request,
@@ -256,7 +248,7 @@ int forward_resume(void *place, const struct record *record, bool is_lost, const
     if (!http_call(call.place->http, record->tenant, request, len, begin, &call))
         return err_no_memory(err);
     if (call.is_accepted) {
-        note(record->id, passing_of(record, is_lost), record->node);
+        note(call.place->daemon, record->id, passing_of(record, is_lost), record->node);
         return 0;
     }
     return err_set(err, call.may_go_later ? EAGAIN : EIO, "%s", call.why);

@@ -23,7 +23,7 @@ import taken_table  # noqa: E402
 PHASES = {
     "once": "runs one guest",
     "reusable": "may be reset",
-    "boot": "boots, saves, records; nobody's code",
+    "boot": "boots, saves, records; no skill's code",
 }
 VMM_LINES_MAX = 3000
 SLACK = 300

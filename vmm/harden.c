@@ -17,6 +17,7 @@
 #include "base/fd.h"
 
 #define POLLED_FDS 3u
+#define SENT_FDS   (HARDEN_FD_SENT_3 - HARDEN_FD_SENT_1 + 1)
 
 static int set_limit(int resource, rlim_t value, const char *name, struct err *err)
 {
@@ -83,18 +84,26 @@ static uint64_t landlock_rights(int version)
 }
 
 /* Source: Documentation/userspace-api/landlock.rst. */
+int harden_landlock_version(void)
+{
+    long version =
+        syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+    if (version >= 0)
+        return (int)version;
+    return errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM ? 0 : -errno;
+}
+
 int harden_files(struct err *err)
 {
     struct landlock_ruleset_attr rules = {0};
     _cleanup_fd_ int fd = -1;
-    int version =
-        (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    int version = harden_landlock_version();
 
-    /* Not built, not switched on, or unknown to the filter of a container. */
-    if (version < 0 && (errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM))
-        return 0;
     if (version < 0)
-        return err_set_errno(err, errno, "looking for Landlock");
+        return err_set_errno(err, -version, "looking for Landlock");
+    if (version == 0)
+        return 0;
     rules.handled_access_fs = landlock_rights(version);
     fd = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
     if (fd < 0 || syscall(SYS_landlock_restrict_self, fd, 0) < 0)
@@ -102,33 +111,42 @@ int harden_files(struct err *err)
     return 0;
 }
 
-/* The numbers that are free, from the lowest on: *ret_last is the last of n of them. */
-static int find_free(unsigned n, int *ret_last, struct err *err)
+/* The numbers that are free, n of them from the lowest on. */
+static int find_free(int *ret, unsigned n, struct err *err)
 {
     _cleanup_fd_ int fd = dup(STDERR_FILENO);
 
     if (fd < 0)
         return err_set_errno(err, errno, "looking for a free descriptor");
-    *ret_last = fd;
-    return n > 1 ? find_free(n - 1, ret_last, err) : 0;
+    *ret = fd;
+    return n > 1 ? find_free(ret + 1, n - 1, err) : 0;
 }
 
 /*
- * poll(2) counts its descriptors against the limit: the main loop waits for three. A machine is
- * sent the two of a skill's disk, which take the lowest free numbers, and one that is reset a
- * third, while it still has them.
+ * A machine is sent the two of a skill's disk, and one that is reset a third, while it still
+ * has them.
  */
+int harden_find_free(struct harden_plan *plan, struct err *err)
+{
+    int *first = &plan->fds[HARDEN_FD_SENT_1];
+
+    for (int i = 0; i < SENT_FDS; i++)
+        first[i] = -1;
+    return plan->scope == HARDEN_BOOT
+               ? 0
+               : find_free(first, plan->scope == HARDEN_ONCE ? SENT_FDS - 1 : SENT_FDS, err);
+}
+
+/* poll(2) counts its descriptors against the limit: the main loop waits for three. */
 static int limit_descriptors(const struct harden_plan *plan, struct err *err)
 {
-    int last = -1, stream = plan->fds[HARDEN_FD_STREAM];
-    int r = find_free(plan->scope == HARDEN_ONCE ? 2 : 3, &last, err);
-    rlim_t limit;
+    int last = plan->fds[HARDEN_FD_STREAM];
 
-    if (r < 0)
-        return r;
-    limit = (rlim_t)(last > stream ? last : stream) + 1;
-    return set_limit(RLIMIT_NOFILE, limit > POLLED_FDS ? limit : POLLED_FDS, "RLIMIT_NOFILE",
-                     err);
+    for (int i = HARDEN_FD_SENT_1; i <= HARDEN_FD_SENT_3; i++)
+        last = plan->fds[i] > last ? plan->fds[i] : last;
+    return set_limit(RLIMIT_NOFILE,
+                     (rlim_t)last + 1 > POLLED_FDS ? (rlim_t)last + 1 : POLLED_FDS,
+                     "RLIMIT_NOFILE", err);
 }
 
 int harden_limits(const struct harden_plan *plan, struct err *err)

@@ -31,6 +31,9 @@ enum harden_fd {
     HARDEN_FD_VCPU,
     HARDEN_FD_PAGEMAP,
     HARDEN_FD_STATS,
+    HARDEN_FD_SENT_1, /* of harden_find_free: what a command brings has these */
+    HARDEN_FD_SENT_2,
+    HARDEN_FD_SENT_3,
     HARDEN_FDS,
 };
 
@@ -58,9 +61,22 @@ int harden_privileges(struct err *err);
 int harden_capabilities(struct err *err);
 /* No file is opened, made or removed by a name: Landlock, where the kernel has it. */
 int harden_files(struct err *err);
+/* The version of the kernel's Landlock, 1 or more; 0 with errno where a machine runs without:
+ * it is not built in (ENOSYS), not switched on (EOPNOTSUPP), or forbidden by a filter of system
+ * calls, with either or EPERM; -errno otherwise. Changes nothing. */
+int harden_landlock_version(void);
 
 /*
- * For the moment when all threads exist: no new descriptors but for those of a skill's disk and
+ * Puts into the plan the numbers that the descriptors will have which a machine that runs is
+ * sent: the two of a skill's disk and, where it may be reset, one more. They are the lowest
+ * that are free, so nothing is opened or closed from then on. -1 for one that boots. 0 or
+ * -errno.
+ */
+int harden_find_free(struct harden_plan *plan, struct err *err);
+
+/*
+ * For the moment when all threads exist, with a plan that harden_find_free has completed: no
+ * new descriptors but for those of a skill's disk and
  * the one that a reset brings in place of the stream, and no more memory, locked pages or
  * bytes of files. Of threads it has as many as vmm/jail/jail.h says, since KVM makes one in the
  * first KVM_RUN.

@@ -180,6 +180,9 @@ static int run_machine(struct machine *m, const struct options *o, enum harden_s
     if (r < 0)
         return r;
     plan = make_plan(m, o, scope, origin);
+    r = harden_find_free(&plan, err);
+    if (r < 0)
+        return r;
     r = vcpu_create(m, &plan, err);
     if (r < 0)
         return r;
@@ -286,6 +289,9 @@ static int restore(struct machine *m, const struct options *o, enum harden_scope
     fd_close(&source.state_fd);
     fd_close(&source.memory_fd);
     fd_close(&source.working_set_fd);
+    if (r < 0)
+        return r;
+    r = scope == HARDEN_ONCE ? arch_vcpu_limit(&m->kvm, err) : 0;
     if (r < 0)
         return r;
     if (!verify_is_on)

@@ -195,7 +195,7 @@ static void check_probe(const struct cli *cli, struct host_check_report *report,
 /* What machines would be put into on this host, by who asks. */
 static void check_isolation(const struct cli *cli, struct host_check_report *report)
 {
-    static const char *const layers[] = {"namespaces", "root", "users", "limits"};
+    static const char *const layers[] = {"namespaces", "root", "users", "limits", "landlock"};
     _cleanup_buf_ struct buf missing = buf_init(TEXT_MAX);
     struct kvm_probe probe;
     struct err err = {0};
@@ -220,7 +220,8 @@ static void check_isolation(const struct cli *cli, struct host_check_report *rep
             "%s", buf_cstr(&missing));
     else
         add(report, "isolation", HOST_CHECK_OK, NULL,
-            "namespaces, an empty root folder, a user id and a cgroup for each machine");
+            "namespaces, an empty root folder, a user id, a cgroup and Landlock for each "
+            "machine");
     kvm_probe_finish(&probe);
 }
 

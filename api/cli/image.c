@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `skillvm image …`: what images there are, and what is in them. */
-#include "api/cli/image_store.h"
+#include "api/cli/image_recipes.h"
 #include "api/cli/show.h"
 #include "api/cli/table.h"
 #include "api/cli/verbs.h"
@@ -75,26 +75,50 @@ static cJSON *describe(const struct image_stored *image)
     return json;
 }
 
-static int print_list_json(const struct image_store *store)
+static void add_strings(cJSON *json, const char *key, const struct skill_strings *strings)
+{
+    cJSON *array = cJSON_AddArrayToObject(json, key);
+
+    for (size_t i = 0; i < strings->len; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateString(strings->items[i]));
+}
+
+static int print_list_json(const struct image_store *store, const struct skill_strings *recipes)
 {
     cJSON *json = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(json, "images");
 
     for (unsigned i = 0; i < store->n; i++)
         cJSON_AddItemToArray(list, describe(&store->list[i]));
+    add_strings(json, "not_built", recipes);
     return verbs_print_tree(json);
+}
+
+static void add_recipes(struct table *table, const struct skill_strings *recipes)
+{
+    for (size_t i = 0; i < recipes->len; i++) {
+        char from[IMAGE_TEXT_SIZE];
+
+        (void)snprintf(from, sizeof(from), "not built: skillvm image build %s",
+                       recipes->items[i]);
+        table_add(table,
+                  (const char *const[]){recipes->items[i], NULL, NULL, NULL, NULL, from});
+    }
 }
 
 static int list(const struct cli *cli, const struct options *options)
 {
     static const char *const header[] = {"NAME", "SIZE", "PYTHON", "NODE", "WARM", "FROM"};
+    _cleanup_skill_strings_ struct skill_strings recipes = {0};
     _cleanup_image_store_ struct image_store store = {0};
     struct table table;
     struct err err = {0};
 
     if (image_store_read(cli, &store, &err) < 0)
         return verbs_failed(&err);
+    if (image_recipes_find(cli, &store, &recipes) < 0)
+        return verbs_no_memory();
     if (options->json)
-        return print_list_json(&store);
+        return print_list_json(&store, &recipes);
     table = table_begin(header, 6);
     for (unsigned i = 0; i < store.n; i++) {
         const struct image_stored *image = &store.list[i];
@@ -107,6 +131,7 @@ static int list(const struct cli *cli, const struct options *options)
                                         image->manifest.warm_python ? "yes" : "no",
                                         show_origin(image, origin)});
     }
+    add_recipes(&table, &recipes);
     return table_end(&table, 0) < 0 ? verbs_no_memory() : CLI_OK;
 }
 
@@ -121,14 +146,6 @@ static int digest(const struct image_stored *image, char ret[SHA256_HEX_SIZE], s
 
     r = fd < 0 ? -errno : sha256_of_fd(fd, ret);
     return r < 0 ? err_set_errno(err, -r, "%s", path) : 0;
-}
-
-static void add_strings(cJSON *json, const char *key, const struct skill_strings *strings)
-{
-    cJSON *array = cJSON_AddArrayToObject(json, key);
-
-    for (size_t i = 0; i < strings->len; i++)
-        cJSON_AddItemToArray(array, cJSON_CreateString(strings->items[i]));
 }
 
 /* The lines of the list of Debian packages, "name_version_architecture.deb[ digest]". */
@@ -191,14 +208,15 @@ static int show(const struct cli *cli, const struct options *options)
     _cleanup_image_store_ struct image_store store = {0};
     _cleanup_(cJSON_Delete) cJSON *json = NULL;
     const struct image_stored *image;
-    char hex[SHA256_HEX_SIZE];
+    char hex[SHA256_HEX_SIZE], hint[IMAGE_HINT_SIZE];
     struct err err = {0};
 
     if (image_store_read(cli, &store, &err) < 0)
         return verbs_failed(&err);
     image = image_store_find(&store, options->args[0]);
     if (!image) {
-        cli_say("there is no image %s (`skillvm image list`)", options->args[0]);
+        cli_say("there is no image %s (`skillvm image list`)%s", options->args[0],
+                image_recipes_hint(cli, &store, options->args[0], hint));
         return CLI_FAILED;
     }
     if (digest(image, hex, &err) < 0)
@@ -221,6 +239,7 @@ static int remove_one(const struct cli *cli, const char *name, struct err *err)
     _cleanup_image_store_ struct image_store store = {0};
     _cleanup_fd_ int held = -1;
     const struct image_stored *image;
+    char hint[IMAGE_HINT_SIZE];
     int r = image_check_name(name, err);
 
     if (r < 0)
@@ -233,7 +252,8 @@ static int remove_one(const struct cli *cli, const char *name, struct err *err)
         return r;
     image = image_store_find(&store, name);
     if (!image)
-        return err_set(err, ENOENT, "there is no image %s (`skillvm image list`)", name);
+        return err_set(err, ENOENT, "there is no image %s (`skillvm image list`)%s", name,
+                       image_recipes_hint(cli, &store, name, hint));
     if (image->is_shipped)
         return err_set(err, EPERM, "%s is the installation's own, which has it in %s", name,
                        image->folder);
@@ -258,9 +278,10 @@ const struct verb image_verbs[] = {
      .args = "[-o json|table]",
      .summary = "list the images, of the installation and made here",
      .text =
-         "Lists the images that a daemon finds when it starts, with their interpreters. Where "
-         "WARM is yes, a Python waits in the machine's snapshot; else it is started for each "
-         "execution.",
+         "Lists the images that a daemon finds when it starts, with their interpreters, and "
+         "those that can be built. Where WARM is yes, a Python waits in the machine's "
+         "snapshot; "
+         "else it is started for each execution.",
      .examples = "image list\nimage list --json\n",
      .options = OPTION_FORMAT,
      .here = HERE,

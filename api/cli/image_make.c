@@ -4,7 +4,7 @@
  * into a folder of its own, and moves what it made to its place. Nothing is left of one that
  * fails.
  */
-#include "api/cli/image_store.h"
+#include "api/cli/image_recipes.h"
 #include "api/cli/verbs.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -246,7 +246,8 @@ int image_import(const struct cli *cli, const struct options *options)
 static int find_recipe(const struct cli *cli, const struct order *order, const char *asked,
                        char ret[PATH_MAX], struct err *err)
 {
-    char folder[PATH_MAX], file[PATH_MAX];
+    static const struct image_store none;
+    char folder[PATH_MAX], file[PATH_MAX], hint[IMAGE_HINT_SIZE];
 
     if (strchr(asked, '/') || strchr(asked, '.')) {
         (void)snprintf(ret, PATH_MAX, "%.4000s", asked);
@@ -257,8 +258,8 @@ static int find_recipe(const struct cli *cli, const struct order *order, const c
     if (access(cli_join(folder, file, ret), R_OK) == 0 ||
         access(cli_join(order->folder, file, ret), R_OK) == 0)
         return 0;
-    return err_set(err, ENOENT, "there is no recipe %s, neither in %s nor in %s", file, folder,
-                   order->folder);
+    return err_set(err, ENOENT, "there is no recipe %.64s, neither in %s nor in %s%s", file,
+                   folder, order->folder, image_recipes_hint(cli, &none, asked, hint));
 }
 
 /* The name that a recipe gives its image, which the builder's tool reads. */

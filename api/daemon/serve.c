@@ -17,6 +17,7 @@
 #include "api/daemon/routes/drain.h"
 #include "api/daemon/routes/forward.h"
 #include "api/daemon/routes/live.h"
+#include "api/daemon/routes/seen.h"
 #include "api/daemon/store/data_folder.h"
 #include "api/daemon/terms/limits.h"
 #include "base/fd.h"
@@ -319,6 +320,8 @@ static int start_http(struct daemon *d, const struct serve *serve, struct http_s
         .keeper = {held_has_room, held_for_http, held_remove, d->held},
     };
 
+    if (d->cluster)
+        http.others = (struct http_others){seen_await, seen_stamp, d};
     add_listeners(serve, &http);
     return http_start(&http, ret, err);
 }

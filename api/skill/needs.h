@@ -86,7 +86,7 @@ struct needs {
     char why[IMAGE_WHY_SIZE];
     bool known;     /* what it has */
     size_t missing; /* that the skill cannot do without */
-    /* The smallest of the images that are not here and have all of that, or "". */
+    /* Of the images that are not here the one that has the most of that, or "". */
     char away[IMAGE_NAME_SIZE];
     bool has_python;
     bool has_node;

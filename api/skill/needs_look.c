@@ -281,18 +281,37 @@ static size_t size_of(const struct image_manifest *image)
     return image->modules.len + image->programs.len + image->node_modules.len;
 }
 
-static void find_away(struct needs *needs, const struct image_list *images)
+/* The one that has the most of it, the smallest of those: there may be what none has. */
+static const struct image_listed *find_away(const struct needs *needs,
+                                            const struct image_list *images)
 {
     const struct image_listed *best = NULL;
+    size_t most = 0;
 
     for (unsigned i = images->n_here; needs->missing > 0 && i < images->n; i++) {
         const struct image_listed *one = &images->list[i];
+        size_t n = count_help(needs, &one->manifest);
 
-        if (count_help(needs, &one->manifest) == needs->missing &&
-            (!best || size_of(&one->manifest) < size_of(&best->manifest)))
+        if (n > most ||
+            (best && n == most && size_of(&one->manifest) < size_of(&best->manifest))) {
+            most = n;
             best = one;
+        }
     }
-    (void)snprintf(needs->away, sizeof(needs->away), "%s", best ? best->name : "");
+    return best;
+}
+
+/* Whatever else that one has is there too once it is: nobody is to build two. */
+static void name_away(struct needs *needs, const struct image_listed *away)
+{
+    for (size_t i = 0; away && i < needs->len; i++) {
+        struct needs_item *item = &needs->items[i];
+
+        if (item->kind != NEEDS_FIELD && item->help == NEEDS_HELP_AWAY &&
+            has_it(&away->manifest, item))
+            memcpy(item->helper, away->name, sizeof(item->helper));
+    }
+    (void)snprintf(needs->away, sizeof(needs->away), "%s", away ? away->name : "");
 }
 
 void needs_look(struct needs *needs, const struct image_list *images, image_set_t allowed,
@@ -315,5 +334,5 @@ void needs_look(struct needs *needs, const struct image_list *images, image_set_
         else if (item->from == NEEDS_MISSING || item->unfit)
             needs_find_help(item, images, allowed);
     }
-    find_away(needs, images);
+    name_away(needs, find_away(needs, images));
 }

@@ -41,9 +41,14 @@ static const char *module_remedy(const char *module)
          "it has compiled code; csv, sqlite3 and statistics are there"},
         {" numpy scipy sklearn ", "it has compiled code; statistics, math and array are there"},
         {" lxml ", "it has compiled code; xml.etree.ElementTree, defusedxml and bs4 are there"},
-        {" PIL cv2 matplotlib fitz torch tensorflow cryptography psutil Crypto ",
+        {" PIL cv2 matplotlib torch tensorflow cryptography psutil Crypto ",
          "it has compiled code, and nothing in the image stands in for it: put a wheel of it "
          "into wheels/"},
+        {" pdf2image pytesseract ",
+         "it starts a program: pdftoppm and tesseract are in the image data, or put a wheel of "
+         "it into wheels/"},
+        {" pptx pdfplumber camelot tabula pikepdf fitz ",
+         "no image has it: put a wheel of it, and of what it requires, into wheels/"},
         {" toml tomli ", "tomllib, of the standard library, reads TOML"},
         {" httpx aiohttp urllib2 ", "requests and urllib.request are there, and reach the "
                                     "hosts that network: in SKILL.md lists"},

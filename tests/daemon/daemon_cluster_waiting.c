@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 
-#include <cjson/cJSON.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -69,48 +68,6 @@ static void *read_events(void *ctx)
     return NULL;
 }
 
-/* Where nodes with the images of b are asked. */
-static void name_group_of_b(const struct waiting_world *w, char *ret, size_t size)
-{
-    char subject[256];
-    char *entry = nats_last(&w->nats, NATS_NODES, "$KV.skillvm_nodes.b", subject);
-    cJSON *json = cJSON_Parse(entry);
-    const cJSON *image;
-    uint64_t sum = 0;
-
-    assert_non_null(json);
-    cJSON_ArrayForEach(image, cJSON_GetObjectItem(json, "images")) {
-        uint64_t hash = 0xcbf29ce484222325u;
-
-        for (const char *at = image->valuestring; *at; at++)
-            hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-        sum += hash;
-    }
-    snprintf(ret, size, "skillvm.run.%016llx", (unsigned long long)sum);
-    cJSON_Delete(json);
-    free(entry);
-}
-
-/* Tells b to take over one of a's, as a would that gives it away. */
-static void tell_to_take(const struct waiting_world *w, const char *id)
-{
-    char subject[64], text[512];
-    char *record = nodes_record_of(&w->nats, id);
-    cJSON *json = cJSON_Parse(record);
-
-    assert_non_null(json);
-    snprintf(text, sizeof(text),
-             "{\"schema\":1,\"tenant\":\"%s\",\"id\":\"%s\",\"digest\":\"\",\"seen\":0,"
-             "\"sent_ns\":%llu,\"node\":\"a\",\"instance\":\"%s\"}\n",
-             cJSON_GetObjectItem(json, "tenant")->valuestring, id,
-             (unsigned long long)clock_realtime_ns(),
-             cJSON_GetObjectItem(json, "instance")->valuestring);
-    name_group_of_b(w, subject, sizeof(subject));
-    nats_tell(&w->nats, subject, text, strlen(text));
-    cJSON_Delete(json);
-    free(record);
-}
-
 /* A word to take it that comes late: what has begun where it waited goes on there. */
 static void what_has_begun_is_not_taken(void **state)
 {
@@ -124,8 +81,8 @@ static void what_has_begun_is_not_taken(void **state)
     nodes_wait(&w.a, nodes_path_of(retried), 200, "\"status\":\"running\"");
     nodes_wait(&w.b, nodes_path_of(retried), 200, "\"status\":\"running\"");
     nodes_wait(&w.b, nodes_path_of(once), 200, "\"status\":\"running\"");
-    tell_to_take(&w, once);
-    tell_to_take(&w, retried);
+    waiting_tell_b(&w, once);
+    waiting_tell_b(&w, retried);
     /* Behind these. */
     nodes_submit(&w.a, "{" WAITING_OF("exit") ",\"async\":true}", next);
     nodes_wait(&w.a, nodes_path_of(next), 200, "\"status\":\"success\"");
@@ -212,18 +169,6 @@ static void what_waits_can_be_cancelled(void **state)
     waiting_finish(&w);
 }
 
-/* A node that stops accepts no connection any more. */
-static void wait_stopping(const struct harness *h)
-{
-    uint64_t until = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-
-    while (access(h->socket, F_OK) == 0) {
-        if (clock_monotonic_ns() > until)
-            fail_msg("it does not stop");
-        usleep(10000);
-    }
-}
-
 /* It does not wait for what runs there to end. */
 static void while_a_node_stops_what_waits_goes(void **state)
 {
@@ -233,8 +178,7 @@ static void while_a_node_stops_what_waits_goes(void **state)
     (void)state;
     waiting_begin_as(&w, "a", "stop_timeout: 10m\n" WAITING_LINES);
     waiting_at_a(&w, id);
-    assert_int_equal(kill(w.a.pid, SIGTERM), 0);
-    wait_stopping(&w.a);
+    waiting_stop_a(&w);
     waiting_end(&w.b, w.busy_b);
     nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
     /* What ran there is not over yet. */

@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 
+#include <cjson/cJSON.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,20 +68,26 @@ void waiting_expect(const struct waiting_world *w, const char *id, const char *p
     free(record);
 }
 
-void waiting_at_b(const struct waiting_world *w, const char *id)
+void waiting_until(const struct waiting_world *w, const char *id, const char *part,
+                   const char *other)
 {
     uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-    bool waits = false;
+    bool is_so = false;
 
-    while (!waits) {
+    while (!is_so) {
         char *record = record_of(w, id);
 
-        waits = strstr(record, "\"node\":\"b\"") && strstr(record, "\"request\":\"{");
-        if (!waits && clock_monotonic_ns() > until_ns)
-            fail_msg("what waits is %s", record);
+        is_so = strstr(record, part) && strstr(record, other);
+        if (!is_so && clock_monotonic_ns() > until_ns)
+            fail_msg("%s and %s are never in %s", part, other, record);
         free(record);
         usleep(50000);
     }
+}
+
+void waiting_at_b(const struct waiting_world *w, const char *id)
+{
+    waiting_until(w, id, "\"node\":\"b\"", "\"request\":\"{");
 }
 
 void waiting_at_a(const struct waiting_world *w, char ret[38])
@@ -104,4 +112,58 @@ void waiting_again_at_b(const struct waiting_world *w, const char *id)
     nodes_wait(&w->b, nodes_path_of(id), 200, "\"status\":\"running\"");
     waiting_expect(w, id, "\"node\":\"b\"", true);
     waiting_expect(w, id, "\"again\":{", false);
+}
+
+/* Where nodes with the images of b are asked. */
+static void name_group_of_b(const struct waiting_world *w, char *ret, size_t size)
+{
+    char subject[256];
+    char *entry = nats_last(&w->nats, NATS_NODES, "$KV.skillvm_nodes.b", subject);
+    cJSON *json = cJSON_Parse(entry);
+    const cJSON *image;
+    uint64_t sum = 0;
+
+    assert_non_null(json);
+    cJSON_ArrayForEach(image, cJSON_GetObjectItem(json, "images")) {
+        uint64_t hash = 0xcbf29ce484222325u;
+
+        for (const char *at = image->valuestring; *at; at++)
+            hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+        sum += hash;
+    }
+    snprintf(ret, size, "skillvm.run.%016llx", (unsigned long long)sum);
+    cJSON_Delete(json);
+    free(entry);
+}
+
+void waiting_tell_b(const struct waiting_world *w, const char *id)
+{
+    char subject[64], text[512];
+    char *record = nodes_record_of(&w->nats, id);
+    cJSON *json = cJSON_Parse(record);
+
+    assert_non_null(json);
+    snprintf(text, sizeof(text),
+             "{\"schema\":1,\"tenant\":\"%s\",\"id\":\"%s\",\"digest\":\"\",\"seen\":0,"
+             "\"sent_ns\":%llu,\"node\":\"a\",\"instance\":\"%s\"}\n",
+             cJSON_GetObjectItem(json, "tenant")->valuestring, id,
+             (unsigned long long)clock_realtime_ns(),
+             cJSON_GetObjectItem(json, "instance")->valuestring);
+    name_group_of_b(w, subject, sizeof(subject));
+    nats_tell(&w->nats, subject, text, strlen(text));
+    cJSON_Delete(json);
+    free(record);
+}
+
+void waiting_stop_a(const struct waiting_world *w)
+{
+    uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+
+    assert_int_equal(kill(w->a.pid, SIGTERM), 0);
+    /* A node that stops accepts no connection any more. */
+    while (access(w->a.socket, F_OK) == 0) {
+        if (clock_monotonic_ns() > until_ns)
+            fail_msg("it does not stop");
+        usleep(10000);
+    }
 }

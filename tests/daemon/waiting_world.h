@@ -39,10 +39,17 @@ void waiting_end(const struct harness *h, const char *id);
 /* Whether what the servers have of one has such a part. */
 void waiting_expect(const struct waiting_world *w, const char *id, const char *part,
                     bool there);
+/* Waits until it has these two. */
+void waiting_until(const struct waiting_world *w, const char *id, const char *part,
+                   const char *other);
 /* Begins one that waits at a, where others may take it. */
 void waiting_at_a(const struct waiting_world *w, char ret[38]);
 /* Waits until one waits at b so. */
 void waiting_at_b(const struct waiting_world *w, const char *id);
+/* Tells b to take over one of a's, as a would that gives it away. */
+void waiting_tell_b(const struct waiting_world *w, const char *id);
+/* Has a end in order, and waits until it is about to. */
+void waiting_stop_a(const struct waiting_world *w);
 /* Begins two nodes with a slot, and WAITING_RETRIED, which runs at a; waits until b has it. */
 void waiting_begin_retried(struct waiting_world *w, char ret[38]);
 void waiting_again_at_b(const struct waiting_world *w, const char *id);

@@ -14,9 +14,10 @@ import subprocess
 import sys
 import time
 
-VERSION = 4
+VERSION = 5
 START, LOOK = range(2)
 TEXT_MAX = 1024
+# Those that it makes; Landlock is the machine's own.
 LAYERS = ("namespaces", "root", "users", "limits")
 ALL = (1 << len(LAYERS)) - 1
 LIMITS = 1 << LAYERS.index("limits")

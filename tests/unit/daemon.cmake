@@ -17,6 +17,7 @@ if(TARGET apidaemon)
         input_files
         json
         ledger_waits
+        pauses
         manager
         metrics
         migration

@@ -24,11 +24,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -40,6 +42,9 @@
 #define NAMESPACES (1u << JAIL_NAMESPACES)
 #define ROOT       (1u << JAIL_ROOT)
 #define USERS      (1u << JAIL_USERS)
+#define LANDLOCK   (1u << JAIL_LANDLOCK)
+/* Of what a jail says that does not start. */
+#define SAID_MAX 512
 
 /* How many of its namespaces are this process's. */
 static int count_shared(const struct probe *probe)
@@ -84,6 +89,8 @@ static struct probe look(uint32_t layers)
 static void check_always(const struct probe *probe)
 {
     assert_int_equal(found(probe, "environment"), 0);
+    /* A Ctrl-C for the daemon is none for it. */
+    assert_int_equal(found(probe, "leader"), 1);
     assert_int_equal(found(probe, "personality"), PER_LINUX);
     /* The three of every program, KVM's, /proc, and the one that was given. */
     assert_int_equal(found(probe, "descriptors"), 6);
@@ -108,6 +115,7 @@ static void test_all(void **state)
     assert_int_equal(found(&probe, "namespace"), ENOSPC);
     assert_int_equal(found(&probe, "parent"), 0);
     assert_int_equal(found(&probe, "entries"), 0);
+    assert_int_equal(found(&probe, "flags"), ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC);
     assert_int_equal(found(&probe, "open"), ENOENT);
     assert_true(found(&probe, "make") != 0);
     assert_int_equal(found(&probe, "mount"), EPERM);
@@ -392,7 +400,9 @@ static void test_lost_descriptor(void **state)
 static void test_probe(void **state)
 {
     (void)state;
-    assert_int_equal(system(JAIL " probe | grep -cE '^(namespaces|root|users)=' | grep -qx 3"),
+    assert_int_equal(system(JAIL
+                            " probe | grep -cE '^(namespaces|root|users|limits|landlock)=' | "
+                            "grep -qx 5"),
                      0);
 }
 
@@ -434,30 +444,93 @@ static void test_strict(void **state)
     jail_close(jail);
 }
 
+/* Of this process and all that it starts, for good. */
+static void answer_with(int call, uint32_t error)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+
+    assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+/* What a jail says that is to have a Landlock, where the kernel answers so. In a process of its
+ * own; the reason comes by memory that is shared. */
+static void say_without_landlock(uint32_t error, bool strict, char ret[SAID_MAX])
+{
+    char *said =
+        mmap(NULL, SAID_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t child;
+
+    assert_true(said != MAP_FAILED);
+    child = fork();
+    if (child == 0) {
+        const struct jail_config config = {
+            .program = JAIL, .machine = PROBE, .layers = LANDLOCK, .strict = strict};
+        struct jail *jail = NULL;
+        struct err err = {0};
+
+        answer_with(SYS_landlock_create_ruleset, error);
+        if (jail_open(&config, &jail, &err) < 0)
+            snprintf(said, SAID_MAX, "%s", err.message);
+        else if (jail_missing(jail, JAIL_LANDLOCK))
+            snprintf(said, SAID_MAX, "%s", jail_missing(jail, JAIL_LANDLOCK));
+        jail_close(jail);
+        _exit(0);
+    }
+    assert_int_equal(process_reap(child), 0);
+    memcpy(ret, said, SAID_MAX);
+    assert_int_equal(munmap(said, SAID_MAX), 0);
+}
+
+/* A kernel without a Landlock is not passed over. */
+static void test_without_landlock(void **state)
+{
+    static const char off[] =
+        "the kernel has it off: its command line's lsm= is without landlock";
+    char said[SAID_MAX];
+
+    (void)state;
+    say_without_landlock(EOPNOTSUPP, false, said);
+    assert_string_equal(said, off);
+    say_without_landlock(EPERM, false, said);
+    assert_string_equal(said, "landlock_create_ruleset: Operation not permitted");
+    say_without_landlock(ENOSYS, true, said);
+    assert_string_equal(said, "isolation is strict, and its layer 'landlock' is missing: the "
+                              "kernel is built without it (5.13 has it first), or a filter "
+                              "forbids it. Allow it, or set isolation: best-effort");
+}
+
+/* Where the kernel has it, it is no layer that is missing. */
+static void test_landlock(void **state)
+{
+    struct jail *jail = open_jail(LANDLOCK);
+    const char *why = jail_missing(jail, JAIL_LANDLOCK);
+    const bool has = syscall(SYS_landlock_create_ruleset, NULL, 0, 1) > 0;
+
+    (void)state;
+    assert_int_equal(why == NULL, has);
+    jail_close(jail);
+}
+
 /* As a service that systemd forbids namespaces, and most containers: without layers, and yet.
    The last test: this cannot be undone. */
 static void test_forbidden(void **state)
 {
-#define ANSWER(call, error)                                                                    \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1),                                         \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        ANSWER(SYS_clone3, ENOSYS),
-        ANSWER(SYS_unshare, EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-#undef ANSWER
     const struct jail_config strict = {
         .program = JAIL, .machine = PROBE, .layers = JAIL_ALL, .strict = true};
-    const struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
     struct jail *jail;
     struct probe probe;
     struct err err = {0};
 
     (void)state;
-    assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+    answer_with(SYS_clone3, ENOSYS);
+    answer_with(SYS_unshare, EPERM);
     jail = open_jail(JAIL_ALL);
     assert_string_equal(jail_missing(jail, JAIL_NAMESPACES),
                         "a user namespace: Operation not permitted");
@@ -476,14 +549,24 @@ static void test_forbidden(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all),          cmocka_unit_test(test_without_users),
-        cmocka_unit_test(test_without_root), cmocka_unit_test(test_without_any),
-        cmocka_unit_test(test_cells),        cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_first_ends),   cmocka_unit_test(test_lost_descriptor),
-        cmocka_unit_test(test_no_program),   cmocka_unit_test(test_strict),
-        cmocka_unit_test(test_leftovers),    cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_itself),       cmocka_unit_test(test_first),
-        cmocka_unit_test(test_probe),        cmocka_unit_test(test_forbidden),
+        cmocka_unit_test(test_all),
+        cmocka_unit_test(test_without_users),
+        cmocka_unit_test(test_without_root),
+        cmocka_unit_test(test_without_any),
+        cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_first_ends),
+        cmocka_unit_test(test_lost_descriptor),
+        cmocka_unit_test(test_no_program),
+        cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_leftovers),
+        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_itself),
+        cmocka_unit_test(test_first),
+        cmocka_unit_test(test_probe),
+        cmocka_unit_test(test_landlock),
+        cmocka_unit_test(test_without_landlock),
+        cmocka_unit_test(test_forbidden),
     };
 
     return cmocka_run_group_tests(tests, jail_world_begin, jail_world_end);

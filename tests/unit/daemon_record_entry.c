@@ -94,6 +94,9 @@ static void what_is_written_is_read(void **state)
     r.retries = LIMIT_RETRIES;
     expect_back(&r);
     r.waits = true;
+    r.was_begun = true;
+    expect_back(&r);
+    r.was_begun = false;
     memset(r.request_object, 0, sizeof(r.request_object));
     r.request = request;
     r.request_bytes = sizeof(request);
@@ -134,6 +137,9 @@ static void what_is_none_is_refused(void **state)
         BASE ",\"waits\":{\"object\":\"" DIGEST "\",\"retries\":\"1\"}}",
         BASE ",\"again\":{\"object\":\"" DIGEST "\"}}",
         BASE ",\"again\":{\"object\":\"" DIGEST "\",\"retries\":0}}",
+        BASE ",\"again\":{\"object\":\"" DIGEST "\",\"retries\":1,\"begun\":true}}",
+        BASE ",\"waits\":{\"object\":\"" DIGEST "\",\"begun\":true}}",
+        BASE ",\"waits\":{\"object\":\"" DIGEST "\",\"retries\":1,\"begun\":1}}",
         BASE ",\"again\":{\"object\":\"\",\"retries\":1}}",
         BASE ",\"again\":1}",
         BASE ",\"waits\":{\"object\":\"0\"}}",

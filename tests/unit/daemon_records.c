@@ -428,7 +428,9 @@ static void what_waits_is_passed_on(void **state)
     /* What has begun is left to nobody. */
     assert_int_equal(registry_records_leave(registry, &self, "", NULL), 0);
     assert_false(is_with(registry, "self", OTHER_DIGITS, ID_A));
-    assert_int_equal(registry_record_pass(registry, &record, NULL), 0);
+    assert_int_equal(registry_record_pass(registry, &record, false, NULL), 0);
+    assert_false(is_with(registry, "n", DIGITS, ID_A));
+    assert_int_equal(registry_record_pass(registry, &record, true, NULL), 0);
     assert_true(is_with(registry, "n", DIGITS, ID_A));
     record = other_ended(ID_A, "success");
     assert_int_equal(make(registry, &record, 1), 0);

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/cmocka_all.h"
@@ -348,7 +349,7 @@ static const struct sample samples[] = {
     {"what no recipe brings", PY("import cv2\nfrom pptx import Presentation\nimport sklearn\n"),
      "python", "none of 5 has all: this one lacks cv2, pptx, sklearn",
      .want = {"no module \"cv2\": it has compiled code, and nothing in the image stands in",
-              "no module \"pptx\": if it is pure Python, put its folder beside the script",
+              "no module \"pptx\": no image has it: put a wheel of it, and of what it requires",
               "no module \"sklearn\": it has compiled code"}},
     {"what an image has that is not here", SH("gnuplot x\n"), "python", NULL,
      .want = {"no program \"gnuplot\": use Python, or bring a program that is a script; the "
@@ -411,6 +412,46 @@ static void test_ties(void **state)
     needs_finish(&needs);
     skill_finish(&skill);
     world_put("data.erofs", "", 300);
+}
+
+/* Of what no image here has one that has most of it is to be built, and no second one. */
+static void test_what_is_to_be_built(void **state)
+{
+    static const struct world_file files[] = {
+        {.path = "main.py",
+         .content = "import PIL, subprocess\nsubprocess.run(['soffice'])\n"
+                    "subprocess.run(['gcc'])\n"},
+        {.path = NULL}};
+    _cleanup_image_list_ struct image_list list = {0};
+    struct needs needs = {0};
+    struct image_choice choice;
+    struct skill skill;
+    char lang[16], folder[64];
+    unsigned n = 0;
+
+    (void)state;
+    snprintf(folder, sizeof(folder), "%s/away", world_folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    world_put("away/python.erofs", "", 100);
+    world_put("away/python.manifest", "language python 3.11\nstandard subprocess\n", 0);
+    world_put("away/data.manifest", "module PIL\nprogram dot\n", 0);
+    world_put("away/office.manifest", "module PIL\nprogram dot\nprogram soffice\n", 0);
+    world_put("away/other.manifest", "program gcc\n", 0);
+    assert_int_equal(image_list_read(folder, &list, NULL), 0);
+    world_read_skill(files, &skill, &needs, lang);
+    image_choose(&needs, &list, IMAGE_SET_ALL, NULL, &choice);
+    needs_look(&needs, &list, IMAGE_SET_ALL, &choice);
+    assert_string_equal(needs.away, "office");
+    for (size_t i = 0; i < needs.len; i++) {
+        if (needs.items[i].help != NEEDS_HELP_AWAY)
+            continue;
+        n++;
+        assert_string_equal(needs.items[i].helper,
+                            strcmp(needs.items[i].name, "gcc") == 0 ? "other" : "office");
+    }
+    assert_int_equal(n, 3);
+    needs_finish(&needs);
+    skill_finish(&skill);
 }
 
 /* A reason is short, whatever a skill needs, and says how much it leaves out. */
@@ -545,6 +586,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_what_is_to_be_built),
         cmocka_unit_test(test_long_reasons),
         cmocka_unit_test(test_the_images_are_ours),
         cmocka_unit_test(test_images_that_take_no_packages), /* adds one */

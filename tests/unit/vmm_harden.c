@@ -233,6 +233,31 @@ static int try_advice(void)
     return asked(madvise(page, 4096, MADV_MERGEABLE));
 }
 
+/* What is its own is nobody's to close, either. */
+static int try_close(void)
+{
+    return asked(close(plan.fds[HARDEN_FD_WAKE]));
+}
+
+/* Of a disk that has come. */
+static int try_close_sent(void)
+{
+    return asked(close(plan.fds[HARDEN_FD_SENT_2]));
+}
+
+/* The third is of a reset. */
+static int try_close_third(void)
+{
+    return asked(close(plan.fds[HARDEN_FD_SENT_2] + 1));
+}
+
+#if defined(SYS_poll)
+static int try_other_wait(void)
+{
+    return asked(syscall(SYS_ppoll, NULL, 0, &(struct timespec){0}, NULL, 0));
+}
+#endif
+
 static int try_renew(void)
 {
     return asked(dup2(plan.fds[HARDEN_FD_WAKE], plan.fds[HARDEN_FD_STREAM]));
@@ -287,6 +312,12 @@ static const struct {
     {"reads elsewhere", try_other_read, 0, NOBODY_MAY, false},
     {"signals another's thread", try_other_signal, 0, NOBODY_MAY, false},
     {"advises on memory", try_advice, 0, NOBODY_MAY, false},
+#if defined(SYS_poll)
+    {"waits by another call", try_other_wait, 0, NOBODY_MAY, false},
+#endif
+    {"closes what is its own", try_close, 0, NOBODY_MAY, false},
+    {"closes what it was sent", try_close_sent, 0, HARDEN_MAIN, false},
+    {"closes what came for a reset", try_close_third, 0, HARDEN_MAIN, true},
     {"sends an event", try_send, 0, HARDEN_MAIN, false},
     {"runs the vCPU", try_run, 0, HARDEN_VCPU, false},
     {"gives the stream another end", try_renew, 0, HARDEN_MAIN, true},
@@ -397,6 +428,8 @@ static int attempt_in(enum harden_scope scope, int (*try)(void), enum harden_thr
         (void)setpgid(0, 0);
         become_user();
         open_descriptors(scope);
+        if (harden_find_free(&plan, &(struct err){0}) < 0)
+            _exit(205);
         vcpu.layers = layers;
         vcpu.try = thread == HARDEN_VCPU ?
         try : NULL

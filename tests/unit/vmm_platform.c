@@ -20,8 +20,9 @@
 #include "vmm/arch/arch.h"
 
 /* Descriptors that nobody has. */
-#define DEV_FD 1000
-#define VM_FD  1001
+#define DEV_FD  1000
+#define VM_FD   1001
+#define VCPU_FD 1002
 
 /* The KVM of a test: what it says of each of the two, and what it was asked for. */
 static struct {
@@ -29,6 +30,8 @@ static struct {
     bool refuses;
     uint64_t bus_lock_args, notify_args;
     bool has_msr_filter;
+    int features; /* whether it can hold a guest to its CPUID */
+    uint64_t features_args;
 } fake;
 
 static int enable(const struct kvm_enable_cap *cap)
@@ -42,6 +45,8 @@ static int enable(const struct kvm_enable_cap *cap)
         fake.bus_lock_args = cap->args[0];
     else if (cap->cap == KVM_CAP_X86_NOTIFY_VMEXIT)
         fake.notify_args = cap->args[0];
+    else if (cap->cap == KVM_CAP_ENFORCE_PV_FEATURE_CPUID)
+        fake.features_args = cap->args[0];
     else
         fail_msg("capability %u", cap->cap);
     return 0;
@@ -50,11 +55,18 @@ static int enable(const struct kvm_enable_cap *cap)
 int __wrap_ioctl(int fd, unsigned long request, uintptr_t arg);
 int __wrap_ioctl(int fd, unsigned long request, uintptr_t arg)
 {
-    assert_in_range(fd, DEV_FD, VM_FD);
+    assert_in_range(fd, DEV_FD, VCPU_FD);
     if (request == KVM_CHECK_EXTENSION)
-        return arg == KVM_CAP_X86_BUS_LOCK_EXIT   ? fake.bus_lock
-               : arg == KVM_CAP_X86_NOTIFY_VMEXIT ? fake.notify
-                                                  : 0;
+        return arg == KVM_CAP_X86_BUS_LOCK_EXIT          ? fake.bus_lock
+               : arg == KVM_CAP_X86_NOTIFY_VMEXIT        ? fake.notify
+               : arg == KVM_CAP_ENFORCE_PV_FEATURE_CPUID ? fake.features
+                                                         : 0;
+    /* The one is the vCPU's, the others the machine's. */
+    if (request == KVM_ENABLE_CAP)
+        assert_int_equal(fd, ((const struct kvm_enable_cap *)arg)->cap ==
+                                     KVM_CAP_ENFORCE_PV_FEATURE_CPUID
+                                 ? VCPU_FD
+                                 : VM_FD);
     if (request == KVM_ENABLE_CAP)
         return enable((const struct kvm_enable_cap *)arg);
     fake.has_msr_filter |= request == KVM_X86_SET_MSR_FILTER;
@@ -112,6 +124,44 @@ static void what_is_refused_ends_the_machine(void **unused)
     assert_false(fake.has_msr_filter);
 }
 
+static int limit(struct err *err)
+{
+    struct kvm kvm = kvm_init();
+
+    kvm.vm_fd = VM_FD;
+    kvm.vcpu_fd = VCPU_FD;
+    return arch_vcpu_limit(&kvm, err);
+}
+
+/* Of what KVM offers guests by itself it has what its CPUID says, where KVM can see to that. */
+static void a_guest_has_the_features_that_it_is_told_of(void **unused)
+{
+    struct err err = {0};
+
+    (void)unused;
+    memset(&fake, 0, sizeof(fake));
+    assert_int_equal(limit(&err), 0);
+    assert_int_equal(fake.features_args, 0);
+    fake.features = 1;
+    assert_int_equal(limit(&err), 0);
+    assert_int_equal(fake.features_args, 1);
+    fake.refuses = true;
+    assert_int_equal(limit(&err), -EINVAL);
+    assert_non_null(strstr(err.message, "KVM_CAP_ENFORCE_PV_FEATURE_CPUID"));
+}
+
+/* A reset has translations flushed by a feature that its guest is not told of. */
+static void what_is_made_to_be_reset_has_more(void **unused)
+{
+    struct err err = {0};
+
+    (void)unused;
+    memset(&fake, 0, sizeof(fake));
+    fake.features = 1;
+    assert_int_equal(setup(&err), 0);
+    assert_int_equal(fake.features_args, 0);
+}
+
 static void who_locks_the_bus_goes_on(void **unused)
 {
     struct kvm_run run = {.exit_reason = KVM_EXIT_X86_BUS_LOCK};
@@ -128,6 +178,8 @@ int main(void)
         cmocka_unit_test(a_guest_keeps_neither_bus_nor_processor),
         cmocka_unit_test(a_host_without_them_goes_on),
         cmocka_unit_test(what_is_refused_ends_the_machine),
+        cmocka_unit_test(a_guest_has_the_features_that_it_is_told_of),
+        cmocka_unit_test(what_is_made_to_be_reset_has_more),
         cmocka_unit_test(who_locks_the_bus_goes_on),
     };
 

@@ -51,6 +51,13 @@ int arch_kernel_draw_move(uint64_t va, uint64_t bytes, uint64_t *ret_move, struc
 int arch_vm_setup(const struct kvm *kvm, struct err *err);
 
 /*
+ * For a machine that was restored and is never reset: its guest, and whoever asks for its vCPU,
+ * has no more of what KVM offers guests by itself than its features say. Where the kernel has
+ * that; 0 or -errno.
+ */
+int arch_vcpu_limit(const struct kvm *kvm, struct err *err);
+
+/*
  * Boot: makes the vCPU's features final and its registers those of the kernel's boot protocol;
  * writes boot data (command line, devicetree, a random seed) to low guest memory.
  */

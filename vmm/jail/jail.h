@@ -11,7 +11,8 @@
  *
  * socket is one end of a SOCK_SEQPACKET pair: a struct jail_hello comes first; then each struct
  * jail_request has its struct jail_reply. program is what becomes a machine, a statically
- * linked one, since there is nothing to load from. MASK, for tests, leaves layers out. The
+ * linked one, since there is nothing to load from. MASK, for tests, leaves layers out; without
+ * `landlock` nobody looks whether there is one. The
  * process ends when the socket does, or when no machine can be started any more, and with it
  * the machines that are in its PID namespace; those in its cgroup end when the next one starts,
  * or when the daemon leaves.
@@ -26,7 +27,7 @@
 
 #include <stdint.h>
 
-#define JAIL_VERSION 4u
+#define JAIL_VERSION 5u
 /* The descriptors of a machine: what it is given by the jail, then 5, 6, … by the request. */
 #define JAIL_FD_KVM   3 /* /dev/kvm, open for reading and writing */
 #define JAIL_FD_PROC  4 /* the daemon's /proc, as O_PATH, until the guest runs */
@@ -52,13 +53,12 @@ enum jail_layer {
     JAIL_ROOT,       /* an empty root folder */
     JAIL_USERS,      /* a user id for each machine */
     JAIL_LIMITS,     /* a cgroup for each machine */
+    JAIL_LANDLOCK,   /* no file by a name: the machine gives that up itself, see vmm/harden.h */
 };
-#define JAIL_LAYERS (JAIL_LIMITS + 1)
+#define JAIL_LAYERS (JAIL_LANDLOCK + 1)
 static const char *const jail_layer_names[JAIL_LAYERS] __attribute__((unused)) = {
-    [JAIL_NAMESPACES] = "namespaces",
-    [JAIL_ROOT] = "root",
-    [JAIL_USERS] = "users",
-    [JAIL_LIMITS] = "limits",
+    [JAIL_NAMESPACES] = "namespaces", [JAIL_ROOT] = "root",         [JAIL_USERS] = "users",
+    [JAIL_LIMITS] = "limits",         [JAIL_LANDLOCK] = "landlock",
 };
 #define JAIL_ALL ((1u << JAIL_LAYERS) - 1)
 

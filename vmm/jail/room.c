@@ -233,6 +233,22 @@ static bool make_inside(uint32_t wanted, struct jail_hello *hello)
     return true;
 }
 
+/* Whether machines will find a Landlock: in the kernel and under the filter that this process
+ * has. NULL; or what is missing, with errno or with 0 in it. */
+static const char *find_landlock(void)
+{
+    int version = harden_landlock_version(), error = version < 0 ? -version : errno;
+
+    if (version > 0)
+        return NULL;
+    errno = error == EOPNOTSUPP || error == ENOSYS ? 0 : error;
+    return error == EOPNOTSUPP
+               ? "the kernel has it off: its command line's lsm= is without landlock"
+           : error == ENOSYS
+               ? "the kernel is built without it (5.13 has it first), or a filter forbids it"
+               : "landlock_create_ruleset";
+}
+
 static struct jail_hello hello_init(uint32_t wanted)
 {
     struct jail_hello hello = {.version = JAIL_VERSION};
@@ -249,6 +265,8 @@ int room_make(uint32_t wanted, struct limits *limits, pid_t *ret_first, struct j
 
     *ret = hello_init(wanted);
     *limits = (struct limits){.base_fd = -1, .machines_fd = -1};
+    if (wanted & 1u << JAIL_LANDLOCK)
+        note(ret, JAIL_LANDLOCK, find_landlock());
     if (wanted & 1u << JAIL_LIMITS) {
         const char *failed = limits_find(limits);
 
@@ -268,6 +286,7 @@ void room_try(struct jail_hello *ret)
     struct limits limits;
 
     *ret = hello_init(JAIL_ALL);
+    note(ret, JAIL_LANDLOCK, find_landlock());
     note(ret, JAIL_LIMITS, limits_find(&limits));
     fd_close(&limits.base_fd);
     (void)make_inside(JAIL_ALL, ret);

@@ -199,13 +199,15 @@ struct cluster_ledger {
     void *ctx;
     int (*look)(void *ctx, struct change_place *ret, struct err *err);
     /*
-     * Makes rows of all records of others, and notes the place, or does nothing. What can be no
-     * row is left out and counted. 0 or -EIO.
+     * Makes rows of all records of others, and of those that are this process's again, and
+     * notes the place, or does nothing. What can be no row is left out and counted. 0 or -EIO.
      */
     int (*apply)(void *ctx, const struct staged *records, const struct change_place *place,
                  unsigned *ret_conflicts, struct err *err);
     /* Somebody wants an execution of this process to end, or says that it has. */
     void (*stop)(void *ctx, const struct record *record);
+    /* Whether this process has one that waits, as its record says. */
+    bool (*has)(void *ctx, const struct record *record);
     /* Another process has one, or had it when it ended. */
     void (*taken)(void *ctx, const struct record *record);
     /* The servers may have lost what they were told since a time (realtime). */
@@ -286,7 +288,7 @@ int cluster_record_begin(struct cluster *cluster, const struct record *record,
 int cluster_record_offer(struct cluster *cluster, const struct record *record, struct err *err);
 /*
  * Makes one this process's own that waits at another, which gives it away or is lost; of one
- * that is lost also what it began and may be begun again. 0 with
+ * that is lost also what it began and may be begun again. It waits here then. 0 with
  * the record as it was, and its request; -EEXIST with the record where it has ended, or yet
  * another process has it; -ENODATA: the servers have none; -EOWNERDEAD with the record: nobody
  * can run it; -ENOTSUP: its image is not here, and is elsewhere; -EAGAIN: it may be this
@@ -295,7 +297,8 @@ int cluster_record_offer(struct cluster *cluster, const struct record *record, s
 int cluster_record_claim(struct cluster *cluster, const char *id, const char *node,
                          const char *instance, bool is_lost, struct record_copy *ret,
                          struct err *err);
-/* How often one may be begun again once it was claimed, by the record as it was. */
+/* How often one that was claimed may be begun again once it has begun, by the record as it was.
+ */
 unsigned record_retries_left(const struct record *there);
 /* What the servers have of one. 0, -ENOENT or -EAGAIN. */
 int cluster_record_read(struct cluster *cluster, const char *id, struct record_copy *ret,
@@ -320,8 +323,10 @@ void cluster_hold_give(struct cluster *cluster, const char *key, const char *exe
 /*
  * Writes how one of another process ended that is gone. 0; -EEXIST where it has ended; -ENOENT
  * where the servers have no record of it; -EBUSY where another process has it; -EAGAIN.
+ * ret_left: NULL, or what others may begin is left to them: -EBUSY with the record (caller's).
  */
-int cluster_record_lose(struct cluster *cluster, const struct record *record, struct err *err);
+int cluster_record_lose(struct cluster *cluster, const struct record *record,
+                        struct record_copy *ret_left, struct err *err);
 /*
  * Says that somebody wants an execution of another process to end. 0; -ENOENT where it has
  * ended; -EAGAIN.
@@ -393,6 +398,17 @@ void live_copy_finish(struct live_copy *copy);
  */
 int cluster_ask_live(struct cluster *cluster, const char *node, const struct live_ask *ask,
                      struct live_copy *ret, struct err *err);
+/*
+ * What somebody has seen of the cluster: up to which revisions of changes and of executions it
+ * is here, with those of executions that this node wrote.
+ */
+struct cluster_seen {
+    uint64_t changes;
+    uint64_t executions;
+};
+void cluster_seen_now(struct cluster *cluster, struct cluster_seen *ret);
+/* Waits for up to 2 s until so much is here. */
+bool cluster_await(struct cluster *cluster, const struct cluster_seen *seen);
 /* Whether this node has the changes up to a revision that who calls says it saw, in a moment.
  */
 bool cluster_has_seen(struct cluster *cluster, uint64_t seen);

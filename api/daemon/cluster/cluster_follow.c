@@ -3,6 +3,7 @@
 #include "api/daemon/cluster/cluster_internal.h"
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/lock.h"
 #include "base/log.h"
 
@@ -11,6 +12,7 @@
 
 /* How long nobody is waited for once what others say was there did not come. */
 #define DISTRUST_NS (60 * NS_PER_SECOND)
+#define AWAIT_NS    (2 * NS_PER_SECOND)
 
 static enum cluster_fault apply(struct tail_session *s, const struct change_place *place,
                                 struct err *err)
@@ -178,6 +180,37 @@ bool cluster_await_seen(struct cluster *c, uint64_t *distrust_ns, uint64_t seen)
     if (!is_here)
         __atomic_store_n(distrust_ns, clock_monotonic_ns() + DISTRUST_NS, __ATOMIC_RELAXED);
     return is_here;
+}
+
+void cluster_note_written(struct cluster *c, uint64_t revision)
+{
+    uint64_t last = __atomic_load_n(&c->records_written, __ATOMIC_ACQUIRE);
+
+    while (last < revision &&
+           !__atomic_compare_exchange_n(&c->records_written, &last, revision, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        ;
+}
+
+void cluster_seen_now(struct cluster *c, struct cluster_seen *ret)
+{
+    const uint64_t written = __atomic_load_n(&c->records_written, __ATOMIC_ACQUIRE);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    ret->changes = c->follow.tail.revision;
+    ret->executions = written > c->records.revision ? written : c->records.revision;
+}
+
+bool cluster_await(struct cluster *c, const struct cluster_seen *seen)
+{
+    const uint64_t deadline_ns = clock_monotonic_ns() + AWAIT_NS;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    while (
+        (c->follow.tail.revision < seen->changes || c->records.revision < seen->executions) &&
+        !c->is_stopping && cond_wait_until(&c->wake, &c->lock, deadline_ns))
+        ;
+    return c->follow.tail.revision >= seen->changes && c->records.revision >= seen->executions;
 }
 
 bool cluster_has_seen(struct cluster *c, uint64_t seen)

@@ -114,6 +114,7 @@ struct cluster {
     struct cluster_follow follow;
     struct cluster_ledger ledger; /* where executions are noted; apply NULL: nowhere */
     struct cluster_tail records;
+    uint64_t records_written;       /* the last revision that this node wrote of them; atomic */
     struct cluster_auditor auditor; /* where the audit is noted; apply NULL: nowhere */
     struct cluster_tail audit;
     struct log_limit audit_lines; /* the thread's that follows it */
@@ -135,6 +136,9 @@ struct cluster {
  * runs out: what was joined is cut off then.
  */
 void cluster_state_now(const struct cluster *c, struct cluster_status *ret);
+
+/* An execution was written by this node: who hears of it finds it at others. */
+void cluster_note_written(struct cluster *c, uint64_t revision);
 
 /* Whether our entry came back within the lease. */
 bool cluster_is_confirmed(const struct cluster *c);

@@ -81,13 +81,18 @@ static enum cluster_fault write_record(struct cluster *c, struct cluster_link *l
                                        struct err *err)
 {
     _cleanup_buf_ struct buf text = {0};
+    enum cluster_fault fault;
+    uint64_t written = 0;
 
     if (record_entry_write(record, &text) < 0) {
         (void)err_set(err, E2BIG, "the record of %s does not fit an entry", record->id);
         return CLUSTER_OTHER;
     }
-    return c->driver->put(link, CLUSTER_RECORDS, record->id, buf_cstr(&text), text.len,
-                          revision, NULL, err);
+    fault = c->driver->put(link, CLUSTER_RECORDS, record->id, buf_cstr(&text), text.len,
+                           revision, &written, err);
+    if (fault == CLUSTER_OK)
+        cluster_note_written(c, written);
+    return fault;
 }
 
 /*
@@ -276,20 +281,42 @@ static int next_ended(const void *ctx, const struct record *there, struct record
     return 0;
 }
 
+/* Others may begin it; is_lost: the process that has it is gone. */
+static bool may_be_begun(const struct record *there, bool is_lost)
+{
+    return (there->waits || (is_lost && there->retries > 0)) && !there->is_cancelled;
+}
+
+/* What is said to have failed. */
+struct loss {
+    const struct record *record;
+    bool is_left; /* not where others may begin it */
+};
+
 static int next_lost(const void *ctx, const struct record *there, struct record *ret)
 {
+    const struct loss *loss = ctx;
+
     /* What the servers dropped may have ended in any way. */
     if (!there->id[0])
         return -ENOENT;
-    return there->status[0] || is_of_same(there, ctx) ? next_ended(ctx, there, ret) : -EBUSY;
+    if (!there->status[0] &&
+        (!is_of_same(there, loss->record) || (loss->is_left && may_be_begun(there, true))))
+        return -EBUSY;
+    return next_ended(loss->record, there, ret);
 }
 
-int cluster_record_lose(struct cluster *c, const struct record *record, struct err *err)
+int cluster_record_lose(struct cluster *c, const struct record *record,
+                        struct record_copy *ret_left, struct err *err)
 {
+    const struct loss loss = {record, ret_left != NULL};
     struct record_copy theirs = {0};
-    int r = update(c, record->id, next_lost, record, &theirs, err);
+    int r = update(c, record->id, next_lost, &loss, &theirs, err);
 
-    record_copy_finish(&theirs);
+    if (r == -EBUSY && ret_left && is_of_same(&theirs.record, record))
+        *ret_left = theirs;
+    else
+        record_copy_finish(&theirs);
     return r == -EALREADY ? -EEXIST : r;
 }
 
@@ -306,13 +333,19 @@ int cluster_record_end(struct cluster *c, const struct record *record,
     return r == -EALREADY ? 0 : r;
 }
 
-/* As it is, but that it has begun; its request stays where it may be begun again. */
-static void begin_record(const struct record *there, unsigned retries, struct record *ret)
+unsigned record_retries_left(const struct record *there)
+{
+    return there->waits && !there->was_begun ? there->retries : there->retries - 1;
+}
+
+/* As it waits, but that it has begun; its request stays where it may be begun again. */
+static void begin_record(const struct record *there, struct record *ret)
 {
     *ret = *there;
+    ret->retries = record_retries_left(there);
     ret->waits = false;
-    ret->retries = retries;
-    if (retries > 0)
+    ret->was_begun = false;
+    if (ret->retries > 0)
         return;
     ret->request = NULL;
     ret->request_bytes = 0;
@@ -332,8 +365,10 @@ static int next_begun(const void *ctx, const struct record *there, struct record
     if (there->status[0] || !is_of_same(there, record) ||
         there->accepted_ns != record->accepted_ns)
         return -EEXIST;
-    begin_record(there, there->retries, ret);
-    return there->waits ? 0 : -EALREADY;
+    if (!there->waits)
+        return -EALREADY;
+    begin_record(there, ret);
+    return 0;
 }
 
 int cluster_record_begin(struct cluster *c, const struct record *record,
@@ -371,16 +406,9 @@ static bool is_left_by(const struct record *there, const struct claim *claim)
 /* What runs at a process that is there is that one's. */
 static int check_claim(const struct record *there, const struct claim *claim)
 {
-    const bool may_begin = there->waits || (claim->is_lost && there->retries > 0);
-
-    if (!may_begin || there->is_cancelled)
+    if (!may_be_begun(there, claim->is_lost))
         return claim->is_lost ? -EOWNERDEAD : -EEXIST;
     return cluster_leaves_image(claim->cluster, there->request_image) ? -ENOTSUP : 0;
-}
-
-unsigned record_retries_left(const struct record *there)
-{
-    return there->waits ? there->retries : there->retries - 1;
 }
 
 static int next_claimed(const void *ctx, const struct record *there, struct record *ret)
@@ -392,7 +420,7 @@ static int next_claimed(const void *ctx, const struct record *there, struct reco
         return -ENODATA;
     if (there->status[0])
         return -EEXIST;
-    /* What was taken over for this node, and not confirmed: nobody has its request any more. */
+    /* What was taken over for this node, and not confirmed. */
     if (is_of_same(there, claim->ours))
         return -EOWNERDEAD;
     if (!is_left_by(there, claim))
@@ -400,7 +428,10 @@ static int next_claimed(const void *ctx, const struct record *there, struct reco
     r = check_claim(there, claim);
     if (r < 0)
         return r;
-    begin_record(there, record_retries_left(there), ret);
+    /* It waits here until it begins: who is lost before that has begun nothing. */
+    *ret = *there;
+    ret->was_begun = !there->waits || there->was_begun;
+    ret->waits = true;
     memcpy(ret->node, claim->ours->node, sizeof(ret->node));
     memcpy(ret->instance, claim->ours->instance, sizeof(ret->instance));
     return 0;
@@ -523,59 +554,4 @@ int cluster_record_cancel(struct cluster *c, const char *id, struct err *err)
 
     record_copy_finish(&there);
     return r == -EALREADY ? 0 : r;
-}
-
-/* After an outage of the servers all entries are gone, and nodes come back one by one. */
-static int check_joined_long(struct cluster *c, struct err *err)
-{
-    const uint64_t long_ns = (CLUSTER_TTL_MS + 2ull * CLUSTER_BACKOFF_MAX_MS) * NS_PER_MS;
-    int r = cluster_check_joined(c, err);
-
-    if (r < 0)
-        return r;
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-    return clock_monotonic_ns() - c->joined_ns > long_ns
-               ? 0
-               : err_set(err, EAGAIN, "this node has just come back itself");
-}
-
-int cluster_process_is_gone(struct cluster *c, const char *node, const char *instance,
-                            bool *ret, struct err *err)
-{
-    struct cluster_entry entry = {0};
-    struct node_entry *found;
-    struct cluster_link *link;
-    struct err why = {0};
-    enum cluster_fault fault;
-    enum node_refusal unused;
-    bool is_used;
-    int r = check_joined_long(c, err);
-
-    if (r < 0)
-        return r;
-    r = cluster_link_take(c, &link, &is_used, err);
-    if (r < 0)
-        return r;
-    fault = c->driver->get(link, CLUSTER_BUCKET, node, &entry, &why);
-    cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_NO_ENTRY);
-    found = fault == CLUSTER_OK ? calloc(1, sizeof(*found)) : NULL;
-    *ret = fault == CLUSTER_NO_ENTRY || entry.is_removed;
-    /* What is no entry says nothing: its node writes it anew. */
-    if (found && !entry.is_removed &&
-        node_entry_parse(node, entry.data, entry.len, found, &unused) == 0)
-        *ret = strcmp(found->instance, instance) != 0;
-    free(found);
-    c->driver->release(&entry);
-    return fault == CLUSTER_NO_ENTRY ? 0 : cluster_result(fault, &why, err);
-}
-
-bool cluster_has_turn(struct cluster *c, const char *id)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-    size_t n, place = nodes_place(&c->nodes, c->self.node, &n);
-    uint64_t turn = clock_realtime_ns() / NS_PER_SECOND;
-
-    for (; *id; id++)
-        turn = turn * 31 + (unsigned char)*id;
-    return turn % n == place;
 }

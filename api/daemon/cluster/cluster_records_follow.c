@@ -58,8 +58,11 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
     if (is_ours(c, &record)) {
         if (record.is_cancelled || record.status[0])
             c->ledger.stop(c->ledger.ctx, &record);
-        /* Its end may be one that others wrote at the same moment. */
-        if (!record.status[0])
+        /*
+         * Its end may be one that others wrote at the same moment, and what waits one that
+         * another process took, and put back.
+         */
+        if (!record.status[0] && !(record.waits && c->ledger.has(c->ledger.ctx, &record)))
             return CLUSTER_OK;
     } else {
         c->ledger.taken(c->ledger.ctx, &record);

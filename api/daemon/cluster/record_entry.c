@@ -44,8 +44,11 @@ static int take_retries(struct json_slice wish, struct record *ret)
         entry_take_number(wish, "retries", LIMIT_RETRIES, &retries) < 0)
         return -EINVAL;
     ret->retries = (unsigned)retries;
+    if (json_find(wish, "begun", &unused) &&
+        (!ret->waits || entry_take_bool(wish, "begun", &ret->was_begun) < 0))
+        return -EINVAL;
     /* What has begun nobody begins again, unless that is said. */
-    return ret->waits || ret->retries > 0 ? 0 : -EINVAL;
+    return (ret->waits && !ret->was_begun) || ret->retries > 0 ? 0 : -EINVAL;
 }
 
 /* What others need to run it, while it waits, or again. */
@@ -173,6 +176,8 @@ static void write_wish(struct json_writer *w, const struct record *record)
     json_write_string(w, "object", record->request_object);
     if (record->retries > 0)
         json_write_number(w, "retries", record->retries);
+    if (record->was_begun)
+        json_write_bool(w, "begun", true);
     json_write_string(w, "image", record->request_image);
     if (!record->request_object[0])
         json_write_value(

@@ -450,9 +450,10 @@ static void take_out(struct engine *engine, struct execution *e)
     engine_note_load(engine);
 }
 
-/* Somebody wants it to end: nobody is to begin it again. */
+/* Somebody wants it to end: nobody is to begin it again, and who has it is to end it. */
 static void end_wanted(struct execution *e)
 {
+    __atomic_store_n(&e->is_wanted, true, __ATOMIC_RELEASE);
     __atomic_store_n(&e->is_left, false, __ATOMIC_RELEASE);
     execution_cancel(e);
 }

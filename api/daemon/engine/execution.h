@@ -62,10 +62,11 @@ struct execution {
     bool waits;
     struct waiting_request request;
     unsigned retries; /* how often others may begin it again where this process is lost */
-    bool is_left;     /* its run was ended for that, by __atomic alone, as the next */
+    bool is_left;     /* its run was ended for that, by __atomic alone, as the next two */
     bool is_gone;     /* another node has begun it again: what its run gives is nothing */
+    bool is_wanted;   /* somebody wants it to end */
     bool is_bound;    /* what it was given is nowhere else any more */
-    bool is_taken;    /* another process had it: the cluster knows that it is here */
+    bool is_taken;    /* another process had it: the cluster knows that it is here, and waits */
 
     bool fresh;                /* its machine shall have run, and shall run, nothing else */
     struct image_choice image; /* why is "" where none was chosen */

@@ -491,7 +491,7 @@ static int store_all(struct execution_run *run, struct buf *json, struct err *er
     }
     if (r < 0 && has_files(run))
         (void)store_release(store, run->files.digest, NULL);
-    session_run_settle(&run->session, store);
+    session_run_settle(&run->session, store, r == 0);
     return r;
 }
 

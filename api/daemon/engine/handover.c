@@ -19,13 +19,26 @@ int handover_accept(struct ledger *ledger, struct execution *e,
     if (r == 0 && !e->is_taken)
         ledger_note(ledger, e->id, "accepted");
     /* Once it is confirmed: what is not, and said so, nobody may run. */
-    if (r == 0 && e->waits && ledger_offer(ledger, acceptance, &e->request, &why) < 0)
+    if (r == 0 && e->waits && !e->is_taken &&
+        ledger_offer(ledger, acceptance, &e->request, &why) < 0)
         log_warn("engine", "execution=%s is=\"this node's alone\" reason=\"%s\"", e->id,
                  why.message);
     /* Servers that lose it are told it anew, where it may be begun again. */
     if (r < 0 || e->retries == 0)
         buf_finish(&e->request.text);
     return r;
+}
+
+/* Another node has it. Who wanted it to end was told that it would. */
+static void move(struct ledger *ledger, struct execution *e)
+{
+    struct err err = {0};
+
+    execution_move(e);
+    if (__atomic_load_n(&e->is_wanted, __ATOMIC_ACQUIRE) &&
+        ledger_cancel(ledger, e->id, &err) == -EAGAIN)
+        log_warn("engine", "execution=%s is=\"not cancelled\" reason=\"%s\"", e->id,
+                 err.message);
 }
 
 int handover_begin(struct ledger *ledger, struct execution *e)
@@ -43,7 +56,7 @@ int handover_begin(struct ledger *ledger, struct execution *e)
     }
     e->waits = false;
     if (r < 0)
-        execution_move(e);
+        move(ledger, e);
     else if (ledger)
         ledger_note(ledger, e->id, "begun");
     return r;
@@ -51,7 +64,6 @@ int handover_begin(struct ledger *ledger, struct execution *e)
 
 bool handover_is_gone(struct ledger *ledger, struct execution *e)
 {
-    struct pollfd cancel = {.fd = e->cancel_fd, .events = POLLIN};
     struct err err = {0};
     int r = ledger_begin(ledger, e->id, e->retries > 0, &err);
 
@@ -59,11 +71,7 @@ bool handover_is_gone(struct ledger *ledger, struct execution *e)
         e->waits = false;
     if (r != -EEXIST)
         return false;
-    execution_move(e);
-    /* Who wanted it to end meanwhile was told that it would. */
-    if (poll(&cancel, 1, 0) > 0 && ledger_cancel(ledger, e->id, &err) == -EAGAIN)
-        log_warn("engine", "execution=%s is=\"not cancelled\" reason=\"%s\"", e->id,
-                 err.message);
+    move(ledger, e);
     return true;
 }
 
@@ -86,7 +94,7 @@ bool handover_resign(struct ledger *ledger, struct execution *e, bool is_cancell
 {
     if (__atomic_load_n(&e->is_gone, __ATOMIC_ACQUIRE)) {
         log_info("engine", "execution=%s given_up=\"another node has begun it again\"", e->id);
-        execution_move(e);
+        move(ledger, e);
         return true;
     }
     return is_cancelled && __atomic_load_n(&e->is_left, __ATOMIC_ACQUIRE) &&

@@ -197,9 +197,9 @@ static int tell_begin(struct ledger *ledger, struct record *record, struct err *
     /* Its request was with the record that was lost. */
     record->waits = false;
     r = cluster_record_accept(ledger->env.cluster, record, err);
-    if (r == 0)
-        r = offer_anew(ledger, record, err);
-    return r == -EEXIST ? 0 : r;
+    if (r < 0)
+        return r == -EEXIST ? 0 : r;
+    return offer_anew(ledger, record, err);
 }
 
 static int tell(struct ledger *ledger, struct record *record, struct buf *ret_result,
@@ -246,21 +246,35 @@ static int look(void *ctx, struct change_place *ret, struct err *err)
     return registry_records_place(ledger->env.registry, ret, err);
 }
 
+struct told {
+    const struct staged *records;
+    struct record self; /* who this process is */
+};
+
 static int record_at(const void *ctx, size_t at, struct record *ret)
 {
-    const struct staged *staged = ctx;
-    const struct staged_entry *e = &staged->list[at];
+    const struct told *told = ctx;
+    const struct staged_entry *e = &told->records->list[at];
     enum node_refusal unused;
+    int r = record_entry_parse(e->key, e->data, e->len, ret, &unused);
 
-    return record_entry_parse(e->key, e->data, e->len, ret, &unused);
+    /* What has not ended and is this process's is a row of its own. */
+    if (r == 0 && !ret->status[0] && strcmp(ret->node, told->self.node) == 0 &&
+        strcmp(ret->instance, told->self.instance) == 0)
+        ret->node[0] = ret->instance[0] = '\0';
+    return r;
 }
 
 static int apply(void *ctx, const struct staged *records, const struct change_place *place,
                  unsigned *ret_conflicts, struct err *err)
 {
     struct ledger *ledger = ctx;
-    int r = registry_records_make(ledger->env.registry, records->n, record_at, records, place,
-                                  ret_conflicts, err);
+    struct told told = {.records = records};
+    int r;
+
+    cluster_sign_record(ledger->env.cluster, &told.self);
+    r = registry_records_make(ledger->env.registry, records->n, record_at, &told, place,
+                              ret_conflicts, err);
 
     for (size_t i = 0; r == 0 && i < records->n; i++)
         ledger_waits_tell(&ledger->waits, records->list[i].key);
@@ -274,6 +288,11 @@ static bool is_at_work(struct ledger *ledger, const struct record *record)
 
     execution_unref(e);
     return e != NULL;
+}
+
+static bool has(void *ctx, const struct record *record)
+{
+    return is_at_work(ctx, record);
 }
 
 /* How this process ended one comes back too. */
@@ -494,6 +513,7 @@ int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err)
                                              .look = look,
                                              .apply = apply,
                                              .stop = stop,
+                                             .has = has,
                                              .taken = taken,
                                              .tell_anew = tell_anew,
                                              .tick = tick};

@@ -53,8 +53,8 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
  */
 int ledger_offer(struct ledger *ledger, const struct registry_execution *execution,
                  const struct waiting_request *request, struct err *err);
-/* Its record is this process's already: makes a row of it. waits: ledger_offer follows. 0 or
-   -errno. */
+/* Its record is this process's already: makes a row of it. waits: others may run it, until
+   ledger_begin. 0 or -errno. */
 int ledger_take(struct ledger *ledger, const char *tenant,
                 const struct registry_execution *execution, bool waits, struct err *err);
 /*

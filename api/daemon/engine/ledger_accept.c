@@ -159,7 +159,7 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
     if (r < 0) {
         struct err ignored = {0};
 
-        (void)lost_tell(NULL, ledger->env.cluster, &record, "the node had no room for it",
+        (void)lost_tell(NULL, ledger->env.cluster, &record, "the node had no room for it", NULL,
                         &ignored);
     }
     return r;

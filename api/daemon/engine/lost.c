@@ -49,7 +49,7 @@ int lost_end(struct registry *registry, const struct registry_execution *row,
 }
 
 int lost_tell(struct registry *registry, struct cluster *cluster, const struct record *record,
-              const char *reason, struct err *err)
+              const char *reason, struct record_copy *ret_left, struct err *err)
 {
     const struct result_skill skill = {record->skill_name, record->skill_version,
                                        record->skill_digest, NULL};
@@ -65,7 +65,7 @@ int lost_tell(struct registry *registry, struct cluster *cluster, const struct r
         return r;
     ended.result = (const char *)json.data;
     ended.result_bytes = json.len - 1; /* without the end of its line */
-    r = cluster_record_lose(cluster, &ended, err);
+    r = cluster_record_lose(cluster, &ended, ret_left, err);
     /* Nobody will ever say what became of it. */
     if (r == -ENOENT && registry)
         r = registry_record_adopt(registry, &ended, err);
@@ -81,17 +81,29 @@ struct heir {
     unsigned to_end, to_take;
 };
 
+/* Another process has it; or others may begin it, and this node did not hear of that. */
+static int leave(const struct heir *heir, struct record_copy *left, struct err *err)
+{
+    int r = left->text ? registry_record_pass(heir->registry, &left->record, false, err) : 0;
+
+    record_copy_finish(left);
+    return r;
+}
+
 static int end_one(const struct heir *heir, const struct record *record)
 {
+    struct record_copy left = {0};
     struct err err = {0};
     char reason[128];
     int r;
 
     (void)snprintf(reason, sizeof(reason), "the node %s was lost while this execution ran",
                    record->node);
-    r = lost_tell(heir->registry, heir->cluster, record, reason, &err);
-    /* It has ended, or another node has begun it anew under its key. */
-    if (r == -EEXIST || r == -EBUSY)
+    r = lost_tell(heir->registry, heir->cluster, record, reason, &left, &err);
+    if (r == -EBUSY)
+        return leave(heir, &left, &err);
+    /* It has ended. */
+    if (r == -EEXIST)
         return 0;
     if (r < 0)
         log_warn("ledger", "execution=%s is=\"not ended\" reason=\"%s\"", record->id,

@@ -20,10 +20,11 @@ int lost_end(struct registry *registry, const struct registry_execution *row,
  * it any more its row says so, with a registry. As cluster_record_lose.
  */
 int lost_tell(struct registry *registry, struct cluster *cluster, const struct record *record,
-              const char *reason, struct err *err);
+              const char *reason, struct record_copy *ret_left, struct err *err);
 /*
  * Who takes over what had not begun. take: 0; -ENOENT: it is that process's no more; -ENOTSUP:
- * it is another node's turn, which costs none of those that one look sees to; else -errno:
+ * it is another node's turn, or not to be tried yet, which costs none of those that one look
+ * sees to; else -errno:
  * nothing more is taken over now.
  */
 struct lost_taker {

@@ -213,9 +213,10 @@ const struct registry_session *session_run_change(struct session_run *run, uint6
     return run->fate == SESSION_COMMITTED && !run->env->sessions ? make_row(run, now_ns) : NULL;
 }
 
-void session_run_settle(struct session_run *run, struct store *store)
+void session_run_settle(struct session_run *run, struct store *store, bool is_stored)
 {
-    const char *spent = run->fate == SESSION_COMMITTED ? run->found.digest : run->left.digest;
+    const char *spent =
+        is_stored && run->fate == SESSION_COMMITTED ? run->found.digest : run->left.digest;
     struct err err = {0};
 
     /* Nothing was stored where there is no lock. */

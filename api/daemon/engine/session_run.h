@@ -52,8 +52,11 @@ void session_run_share(struct session_run *run);
 void session_run_store(struct session_run *run, struct store *store);
 /* What is to be stored with the result; NULL: nothing. */
 const struct registry_session *session_run_change(struct session_run *run, uint64_t now_ns);
-/* Under the store lock, where there is one: removes the object that no row names now. */
-void session_run_settle(struct session_run *run, struct store *store);
+/*
+ * Under the store lock, where there is one: removes the object that no row names now.
+ * is_stored: the result is, with what session_run_change gave.
+ */
+void session_run_settle(struct session_run *run, struct store *store, bool is_stored);
 /* What the result says. */
 struct result_session session_run_tell(const struct session_run *run);
 

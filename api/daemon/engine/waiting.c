@@ -5,6 +5,7 @@
 #include "api/json/json_text.h"
 #include "api/skill/sha256.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -52,7 +53,8 @@ void waiting_add(const struct waiting_request *request, struct record *record)
     memcpy(record->request_image, request->image, sizeof(record->request_image));
 }
 
-/* No row names it: it is not read as other objects are, and not kept. */
+/* No row names it: it is not read as other objects are, and not kept. 0, -EREMOTEIO where they
+ * do not have it, or -errno. */
 static int fetch(const struct waiting_env *env, const char *digest, int fd, struct err *err)
 {
     char found[SHA256_HEX_SIZE];
@@ -64,7 +66,7 @@ static int fetch(const struct waiting_env *env, const char *digest, int fd, stru
     r = sha256_of_fd(fd, found);
     return r == 0 && strcmp(found, digest) == 0
                ? 0
-               : err_set(err, EIO, "its request is another one at the servers");
+               : err_set(err, EREMOTEIO, "its request is another one at the servers");
 }
 
 static int read_object(const struct waiting_env *env, const char *digest, struct buf *ret,
@@ -76,10 +78,10 @@ static int read_object(const struct waiting_env *env, const char *digest, struct
                    : fetch(env, digest, fd, err);
 
     if (r < 0)
-        return r;
+        return r == -EREMOTEIO ? r : -EAGAIN;
     if (fstat(fd, &st) < 0 || buf_reserve(ret, (size_t)st.st_size) < 0 ||
         fd_pread_full(fd, ret->data, (size_t)st.st_size, 0) != st.st_size)
-        return err_set(err, EIO, "its request cannot be read");
+        return err_set(err, EAGAIN, "its request cannot be read");
     ret->len = (size_t)st.st_size;
     return 0;
 }
@@ -118,7 +120,7 @@ static int give_up(const struct waiting_env *env, const struct record *record, c
         "the node %.64s had this execution and was not known to run it, and no other "
         "runs it: %.256s",
         record->node, why);
-    r = lost_tell(env->registry, env->cluster, record, reason, err);
+    r = lost_tell(env->registry, env->cluster, record, reason, NULL, err);
     log_warn("ledger", "execution=%s lost=\"%s\"", record->id, reason);
     return r == -EAGAIN ? r : 0;
 }
@@ -162,7 +164,37 @@ static int doubt(struct waiting_env *env, const char *id, int r)
     return r;
 }
 
-/* What is this process's now is run, or waits where it did. */
+/* Whether nobody can begin one that could not be begun here. */
+static bool is_hopeless(struct waiting_env *env, const char *id, int r)
+{
+    unsigned failures = pauses_note(&env->pauses, id, r != -EBUSY, clock_monotonic_ns());
+
+    return (r != -EBUSY && r != -EAGAIN) || (r == -EAGAIN && failures >= WAITING_FAILURES);
+}
+
+/* What cannot be begun here fails, or waits where it did. */
+static int leave_claimed(struct waiting_env *env, const struct record *record, bool is_over,
+                         const char *why, struct err *err)
+{
+    struct record ours = *record;
+    int r;
+
+    if (!is_over) {
+        log_info("ledger", "execution=%s of=%s not_taken_over=\"%s\"", record->id, record->node,
+                 why);
+        r = cluster_record_put_back(env->cluster, record, err);
+        return r == -EAGAIN ? doubt(env, record->id, r) : -EBUSY;
+    }
+    pauses_forget(&env->pauses, record->id);
+    cluster_sign_record(env->cluster, &ours);
+    r = give_up(env, &ours, why, err);
+    return r < 0 ? doubt(env, record->id, r) : 0;
+}
+
+/*
+ * What is this process's now is run. Who gives one away has what it needs, whatever can be read
+ * here.
+ */
 static int run_claimed(struct waiting_env *env, const struct record *record, bool is_lost,
                        struct err *err)
 {
@@ -172,19 +204,12 @@ static int run_claimed(struct waiting_env *env, const struct record *record, boo
     if (r < 0)
         return r == -EAGAIN ? doubt(env, record->id, r) : r;
     r = resume(env, record, is_lost, &why);
-    if (r == 0)
+    if (r == 0) {
+        pauses_forget(&env->pauses, record->id);
         return 0;
-    if (r != -EAGAIN) {
-        struct record ours = *record;
-
-        cluster_sign_record(env->cluster, &ours);
-        r = give_up(env, &ours, why.message, err);
-        return r < 0 ? doubt(env, record->id, r) : 0;
     }
-    log_info("ledger", "execution=%s of=%s not_taken_over=\"%s\"", record->id, record->node,
-             why.message);
-    r = cluster_record_put_back(env->cluster, record, err);
-    return r == -EAGAIN ? doubt(env, record->id, r) : -EBUSY;
+    return leave_claimed(env, record, is_hopeless(env, record->id, r) && is_lost, why.message,
+                         err);
 }
 
 static bool is_here(const struct waiting_env *env, const char *id)
@@ -224,6 +249,8 @@ int waiting_take_over(struct waiting_env *env, const char *id,
     /* Who asks again did not hear that it was taken. */
     if (is_here(env, id))
         return 0;
+    if (pauses_hold(&env->pauses, id, clock_monotonic_ns()))
+        return -ENOTSUP;
     r = cluster_record_claim(env->cluster, id, process->node, process->instance, is_lost, &copy,
                              err);
     (void)snprintf(copy.record.id, sizeof(copy.record.id), "%s", id);

@@ -10,6 +10,7 @@
 
 #include "api/daemon/cluster/cluster.h"
 #include "api/daemon/engine/objects.h"
+#include "api/daemon/engine/pauses.h"
 #include "api/daemon/registry/registry_records.h"
 #include "api/daemon/store/store.h"
 
@@ -32,12 +33,17 @@ void waiting_add(const struct waiting_request *request, struct record *record);
 /*
  * Runs one that another process had, by its record, as it was there, and the JSON of its
  * request; is_lost: that process is, else it gave it. Its row and its end are the callee's
- * where it returns 0. Else -errno with why not, -EAGAIN where it may go later or elsewhere.
+ * where it returns 0. Else -errno with why not: -EBUSY where there is no room for it now,
+ * -EAGAIN where what it needs cannot be read now, and any other where nobody can run it.
  */
 typedef int waiting_resume_fn(void *ctx, const struct record *record, bool is_lost,
                               const char *request, size_t len, struct err *err);
 
 #define WAITING_DOUBTS 64u
+/* One that is lost fails where what it needs could not be read so often, which takes 11
+ * minutes.
+ */
+#define WAITING_FAILURES 16u
 
 /* Pointers are borrowed. */
 struct waiting_env {
@@ -49,13 +55,14 @@ struct waiting_env {
     /* Those that may be this process's, for an answer of the servers' was lost. */
     char doubts[WAITING_DOUBTS][RECORD_ID_SIZE];
     size_t n_doubts;
+    struct pauses pauses; /* of those that could not be begun here */
 };
 /*
  * Takes one over that waits at a process, or that one which is lost began and others may begin
- * again, and runs it, or ends it as failed where nobody can. 0:
+ * again, and runs it, or ends it as failed where that is lost and nobody can. 0:
  * it is seen to, or is here already; -ENOENT: it is that process's no more, as its row says
- * now; -EBUSY: it waits there as before; -ENOTSUP: the same, for others have its image;
- * -EAGAIN: the cluster cannot be asked.
+ * now; -EBUSY: it waits there as before; -ENOTSUP: the same, for others have its image, or it
+ * could not be begun here a moment ago; -EAGAIN: the cluster cannot be asked.
  */
 int waiting_take_over(struct waiting_env *env, const char *id,
                       const struct registry_process *process, bool is_lost, struct err *err);

@@ -79,6 +79,15 @@ static bool find_route(struct http_exchange *x)
     return x->reply.status == 0;
 }
 
+/* What its caller has seen at others is here, once he is known. */
+static bool await_others(struct http_exchange *x)
+{
+    const struct http_others *others = &x->config->others;
+    const char *seen = others->await ? http_head_find(x->head, "Skillvm-Seen", NULL) : NULL;
+
+    return !seen || !x->is_known || others->await(others->ctx, seen, &x->reply);
+}
+
 /* From a whole head to the end of its answer. False: nothing more can be said. */
 static bool answer(struct http_exchange *x)
 {
@@ -87,8 +96,10 @@ static bool answer(struct http_exchange *x)
     x->request.is_tcp = x->conn->is_tcp;
     x->request.host = x->head->host;
     x->request.wants_events = accept && strstr(accept, "text/event-stream");
-    if (find_route(x) && http_auth_check(x) && http_body_begin(x))
+    if (find_route(x) && http_auth_check(x) && await_others(x) && http_body_begin(x))
         x->route->handle(x->config->ctx, &x->request, &x->reply);
+    if (x->is_known && x->config->others.stamp)
+        x->config->others.stamp(x->config->others.ctx, x->reply.seen);
     /* Before the answer: who has read it finds nothing held any more. */
     http_body_finish(x);
     http_body_drain(x);

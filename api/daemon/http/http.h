@@ -27,6 +27,7 @@
 #define HTTP_PARAMS_MAX 3u
 #define HTTP_PARTS_MAX  3u
 #define HTTP_QUERY_MAX  8u
+#define HTTP_SEEN_SIZE  48u
 
 /* Who may use a route; everybody else is answered with 401. */
 enum http_access {
@@ -97,7 +98,8 @@ struct http_reply {
     uint64_t file_bytes;
     const char *file_name; /* static: Content-Disposition, "" with no name in it; or NULL */
     unsigned retry_after_s;
-    char location[64]; /* of what was created, or "" */
+    char location[64];         /* of what was created, or "" */
+    char seen[HTTP_SEEN_SIZE]; /* the header Skillvm-Seen, or "" */
     /*
      * Streamed instead of body where not NULL: called until it returns -1. It may block for at
      * most 30 s, and then gives at least one byte.
@@ -148,6 +150,18 @@ struct http_keeper {
     http_hold_fn *hold;
     http_release_fn *release;
     void *ctx; /* of these */
+};
+
+/*
+ * Where others answer for the same service: what a caller has seen there he has to find here.
+ * By several threads at once.
+ */
+struct http_others {
+    /* Waits a moment for what the header Skillvm-Seen of a request says; false with a reply. */
+    bool (*await)(void *ctx, const char *seen, struct http_reply *reply);
+    /* Writes what that header is to say of an answer that is given now. */
+    void (*stamp)(void *ctx, char ret[HTTP_SEEN_SIZE]);
+    void *ctx;
 };
 
 /* As many bytes as the settings allow an archive. */
@@ -203,6 +217,7 @@ struct http_config {
     void (*unauthorized)(void *ctx, enum http_unauthorized why);
     void *ctx; /* of the handlers and of all above */
     struct http_keeper keeper;
+    struct http_others others; /* zeros: there are none */
 };
 
 struct http_server;

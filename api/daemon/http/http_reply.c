@@ -155,6 +155,8 @@ static void write_head(struct buf *out, const struct http_reply *reply, const ch
         (void)buf_printf(out, "Content-Type: %s\r\n", type);
     if (reply->location[0])
         (void)buf_printf(out, "Location: %s\r\n", reply->location);
+    if (reply->seen[0])
+        (void)buf_printf(out, "Skillvm-Seen: %s\r\n", reply->seen);
     if (type && strcmp(type, "text/event-stream") == 0)
         (void)buf_printf(out, "Cache-Control: no-store\r\n");
     if (*allow && (reply->status == 405 || reply->status == 204))
@@ -264,13 +266,15 @@ static bool send_reply(struct http_exchange *x)
 
 bool http_reply_send(struct http_exchange *x)
 {
-    char location[sizeof(x->reply.location)];
+    char location[sizeof(x->reply.location)], seen[sizeof(x->reply.seen)];
     bool sent;
 
     /* Where the answer finds no place, this still tells where it is. */
     memcpy(location, x->reply.location, sizeof(location));
+    memcpy(seen, x->reply.seen, sizeof(seen));
     set_aside(x);
     memcpy(x->reply.location, location, sizeof(location));
+    memcpy(x->reply.seen, seen, sizeof(seen));
     sent = send_reply(x);
     finish(&x->reply);
     http_release(x, HTTP_HELD_ANSWER, &x->held_answer);

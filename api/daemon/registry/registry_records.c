@@ -256,10 +256,10 @@ int registry_record_begun(struct registry *registry, const char *id, struct err 
                     registry_text((record)->instance), registry_number(MAY_BEGIN(record)),     \
                     registry_number(also_ours))
 
-int registry_record_pass(struct registry *registry, const struct record *record,
+int registry_record_pass(struct registry *registry, const struct record *record, bool also_ours,
                          struct err *err)
 {
-    return registry_run(registry, REGISTRY_RECORDS, PASS, PASSED(record, true),
+    return registry_run(registry, REGISTRY_RECORDS, PASS, PASSED(record, also_ours),
                         "note whose an execution is", err);
 }
 
@@ -581,7 +581,7 @@ int registry_record_believe(struct registry *registry, const struct record *reco
                             struct err *err)
 {
     return record->status[0] ? registry_record_adopt(registry, record, err)
-                             : registry_record_pass(registry, record, err);
+                             : registry_record_pass(registry, record, true, err);
 }
 
 int registry_records_untell(struct registry *registry, uint64_t since_ns, struct err *err)

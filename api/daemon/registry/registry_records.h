@@ -19,8 +19,11 @@ int registry_record_accept(struct registry *registry, const char *tenant,
                            struct err *err);
 /* An own one that waited begins, and nobody else may begin it any more. 0 or -EIO. */
 int registry_record_begun(struct registry *registry, const char *id, struct err *err);
-/* One that has not ended is the process's that its record names, whosever it was. 0 or -EIO. */
-int registry_record_pass(struct registry *registry, const struct record *record,
+/*
+ * One that has not ended is the process's that its record names; also_ours: also where it was
+ * this daemon's own. 0 or -EIO.
+ */
+int registry_record_pass(struct registry *registry, const struct record *record, bool also_ours,
                          struct err *err);
 
 /*

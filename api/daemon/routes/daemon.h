@@ -89,7 +89,8 @@ struct execution_given {
     const char *id;
     const char *digest;   /* of all that its request said; "" without a key */
     uint64_t accepted_ns; /* realtime; another process had it; 0: it is a new one */
-    unsigned retries;     /* of one that another process had: how often it may be begun again */
+    unsigned retries;     /* of one that another process had: how often it may be begun again
+                             once it has begun here */
 };
 /* Accepts it here, for that node to answer with. False where it did not. */
 bool execution_take(struct daemon *d, struct http_request *request,

@@ -11,6 +11,7 @@
 #include "api/daemon/routes/inputs.h"
 #include "api/json/json_text.h"
 #include "api/json/json_walk.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -134,8 +135,8 @@ struct call {
     struct forward_place *place;
     struct execution_given given;
     bool is_accepted;
-    bool may_go_later;         /* where it is not */
-    char why[ERR_MESSAGE_MAX]; /* where it is not */
+    int refusal;               /* where it is not: as of waiting_resume_fn */
+    char why[ERR_MESSAGE_MAX]; /* the same */
 };
 
 static bool may_begin(const struct daemon *d, const char *tenant)
@@ -145,14 +146,35 @@ static bool may_begin(const struct daemon *d, const char *tenant)
     return registry_tenant_get(d->registry, tenant, &row, NULL) == 0 && !row.is_disabled;
 }
 
+/* What a refusal means for one that another process had. */
+static int judge(unsigned status, const char *word)
+{
+    if (status == 429 || strcmp(word, "overloaded") == 0 || strcmp(word, "draining") == 0 ||
+        strcmp(word, "stopping") == 0)
+        return -EBUSY;
+    return status < 500 || strcmp(word, "object_unavailable") == 0 ? -EREMOTEIO : -EAGAIN;
+}
+
+static void note_refusal(struct call *call, const struct http_reply *reply)
+{
+    _cleanup_free_ char *word = NULL, *message = NULL;
+    struct json_slice object;
+
+    if (json_text_check((const char *)reply->body.data, reply->body.len, &object, NULL) == 0) {
+        word = json_strdup_member(object, "error", SIZE_MAX / 2);
+        message = json_strdup_member(object, "message", SIZE_MAX / 2);
+    }
+    call->refusal = judge(reply->status, word ? word : "");
+    (void)snprintf(call->why, sizeof(call->why), "%s", message ? message : "it is refused");
+}
+
 static void begin(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct call *call = ctx;
 
     call->is_accepted = execution_take(call->place->daemon, request, &call->given, reply);
-    call->may_go_later = reply->status == 429 || reply->status >= 500;
-    (void)snprintf(call->why, sizeof(call->why), "%.*s", (int)reply->body.len,
-                   reply->body.data ? (const char *)reply->body.data : "");
+    if (!call->is_accepted)
+        note_refusal(call, reply);
 }
 
 /* Who sent it has long given up where it is older. */
@@ -246,10 +268,9 @@ int forward_resume(void *place, const struct record *record, bool is_lost, const
     if (!may_begin(call.place->daemon, record->tenant))
         return err_set(err, ENOENT, "its tenant is disabled, or gone");
     if (!http_call(call.place->http, record->tenant, request, len, begin, &call))
-        return err_no_memory(err);
-    if (call.is_accepted) {
-        note(call.place->daemon, record->id, passing_of(record, is_lost), record->node);
-        return 0;
-    }
-    return err_set(err, call.may_go_later ? EAGAIN : EIO, "%s", call.why);
+        return err_set(err, EAGAIN, "no memory for its request");
+    if (!call.is_accepted)
+        return err_set(err, -call.refusal, "%s", call.why);
+    note(call.place->daemon, record->id, passing_of(record, is_lost), record->node);
+    return 0;
 }

@@ -48,6 +48,10 @@ enum placement placement_choose(struct daemon *d, struct http_request *http,
     /* The node that is asked has its session for it. */
     if (!d->ledger || e->session)
         return PLACEMENT_HERE;
+    /* What others need is with its record. */
+    e->waits = e->is_taken;
+    if (e->is_taken)
+        return PLACEMENT_HERE;
     if (engine_has_turn(d->engine, e))
         return e->retries == 0 || keep(d, http, wish, e, reply) ? PLACEMENT_HERE
                                                                 : PLACEMENT_FAILED;

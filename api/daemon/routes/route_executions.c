@@ -569,8 +569,12 @@ bool execution_take(struct daemon *d, struct http_request *http,
                     const struct execution_given *given, struct http_reply *reply)
 {
     struct creation c = {.daemon = d, .given = given};
-    bool accepted = prepare(&c, http, reply) && submit(&c, reply);
+    bool accepted = prepare(&c, http, reply);
 
+    /* Who had it may run it all the same. */
+    if (accepted && c.refusal && given->accepted_ns > 0)
+        accepted = http_reply_error(reply, 404, "not_found", "%s", c.refusal);
+    accepted = accepted && submit(&c, reply);
     creation_finish(&c);
     return accepted;
 }

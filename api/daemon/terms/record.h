@@ -48,6 +48,7 @@ struct record {
     bool waits;
     unsigned retries; /* how often it may be begun again; its request is there while it is > 0
                        */
+    bool was_begun;   /* it waits, and ran at a process that is gone: to begin it takes one */
     char request_object[RECORD_DIGEST_SIZE]; /* of the object that the request is; or it is
                                                 here: */
     const char *request;                     /* borrowed, one JSON string */

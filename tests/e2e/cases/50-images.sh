@@ -276,6 +276,19 @@ case_an_operators_recipe_is_built() {
     own mkdir -p own/images/recipes
     printf 'name: own-python\nextends: python.yaml\nfiles:\n  etc/own: |\n    mine\n' \
         >own/images/recipes/mine.yaml
+    # What can be built is known before, and how.
+    printf 'name: named\nextends: python.yaml\n' >own/images/recipes/named.yaml
+    expect 0 own skillvm image list --json
+    equal "$(jq -c '.not_built | index("named") != null' <<<"$OUT")" true "what can be built"
+    expect 0 own skillvm image list
+    contains "$OUT" "not built: skillvm image build named" "the list of what can be built"
+    expect 125 own skillvm image show named
+    contains "$ERR" "it is made by \`skillvm image build named\`" "one that is not built"
+    expect 125 own skillvm image show nmed
+    contains "$ERR" 'did you mean "named"?' "a near name"
+    expect 125 own skillvm image build nmed
+    contains "$ERR" 'did you mean "named"?' "a recipe of a near name"
+    rm own/images/recipes/named.yaml
     expect 0 own skillvm image build mine
     expect 0 own skillvm image list --json
     equal "$(jq -c '[.images[] | select(.name == "own-python") | [.from.recipe, .warm, .installation]]' <<<"$OUT")" \

@@ -64,6 +64,28 @@ int arch_vm_setup(const struct kvm *kvm, struct err *err)
     return r < 0 ? r : x86_msr_filter(kvm, err);
 }
 
+/*
+ * KVM's own registers and calls for guests (its clock, steal time, page faults told) are there
+ * for each guest, whether its CPUID has them or not, unless this is asked for: the rest of them
+ * is code of the host's that a guest reaches. It holds for the VMM as well (guest_pv_has in
+ * arch/x86/kvm/x86.c does not ask who writes), and so
+ *
+ * - not for a machine that is reset: flush.c has translations flushed by a register of steal
+ *   time, which the guest must not be told of;
+ * - not before a restore has set the registers of a snapshot, which has all that KVM lists; nor
+ *   for one that is to be saved, which has to read them.
+ */
+int arch_vcpu_limit(const struct kvm *kvm, struct err *err)
+{
+    struct kvm_enable_cap cap = {.cap = KVM_CAP_ENFORCE_PV_FEATURE_CPUID, .args = {1}};
+    int r;
+
+    if (ioctl(kvm->vm_fd, KVM_CHECK_EXTENSION, (unsigned long)cap.cap) <= 0)
+        return 0;
+    r = kvm_ioctl(kvm->vcpu_fd, KVM_ENABLE_CAP, &cap, "KVM_CAP_ENFORCE_PV_FEATURE_CPUID", err);
+    return r < 0 ? r : 0;
+}
+
 void arch_devicetree_cpus(struct devicetree *t)
 {
     devicetree_begin(t, "cpus");

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cli/image_recipes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The name of a file with an ending, as an image may be called so. False where it is none. */
+static bool take_name(const char *file, const char *ending, char ret[IMAGE_NAME_SIZE])
+{
+    const size_t n = image_name_length(file);
+
+    if (n == 0 || n >= IMAGE_NAME_SIZE || strcmp(file + n, ending) != 0)
+        return false;
+    (void)snprintf(ret, IMAGE_NAME_SIZE, "%.*s", (int)n, file);
+    return true;
+}
+
+static int add_folder(const char *folder, const char *ending, struct skill_strings *ret)
+{
+    struct dirent **found = NULL;
+    int r = 0, n = scandir(folder, &found, NULL, alphasort);
+
+    for (int i = 0; i < n; i++) {
+        char name[IMAGE_NAME_SIZE];
+
+        if (r == 0 && take_name(found[i]->d_name, ending, name))
+            r = skill_strings_add(ret, "%s", name);
+        free(found[i]);
+    }
+    free(found);
+    return r;
+}
+
+/* Those of the installation's recipes that have a manifest of what they bring, and all of the
+   operator's. */
+static int find_names(const struct cli *cli, struct skill_strings *ret)
+{
+    char folder[PATH_MAX];
+    int r = add_folder(cli->share_dir, ".manifest", ret);
+
+    return r < 0 ? r : add_folder(cli_join(cli->images_dir, "recipes", folder), ".yaml", ret);
+}
+
+static bool has(const struct skill_strings *strings, const char *text)
+{
+    for (size_t i = 0; i < strings->len; i++) {
+        if (strcmp(strings->items[i], text) == 0)
+            return true;
+    }
+    return false;
+}
+
+int image_recipes_find(const struct cli *cli, const struct image_store *store,
+                       struct skill_strings *ret)
+{
+    _cleanup_skill_strings_ struct skill_strings names = {0};
+    int r = find_names(cli, &names);
+
+    for (size_t i = 0; r == 0 && i < names.len; i++) {
+        const char *name = names.items[i];
+
+        if (!image_store_find(store, name) && !has(ret, name) && image_can_build(cli, name))
+            r = skill_strings_add(ret, "%s", name);
+    }
+    return r;
+}
+
+const char *image_recipes_hint(const struct cli *cli, const struct image_store *store,
+                               const char *name, char out[IMAGE_HINT_SIZE])
+{
+    _cleanup_skill_strings_ struct skill_strings recipes = {0};
+    struct nearest nearest = nearest_init(name);
+    char near[NEAREST_HINT_SIZE];
+
+    (void)image_recipes_find(cli, store, &recipes);
+    for (unsigned i = 0; i < store->n; i++)
+        nearest_offer(&nearest, store->list[i].name);
+    for (size_t i = 0; i < recipes.len; i++)
+        nearest_offer(&nearest, recipes.items[i]);
+    if (has(&recipes, name))
+        (void)snprintf(out, IMAGE_HINT_SIZE, "; it is made by `skillvm image build %s`", name);
+    else
+        (void)snprintf(out, IMAGE_HINT_SIZE, "%s", nearest_hint(&nearest, near));
+    return out;
+}

@@ -157,6 +157,8 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
                 .scope_tenant = config->snapshots.scope != 0},
         .max_running = (unsigned)config->max_running,
         .max_queued = (unsigned)config->max_queued,
+        .can_start = forward_can_start,
+        .ctx = d,
     };
 
     return engine_create(&engine, &d->engine, err);

@@ -298,7 +298,7 @@ static void nonsense_is_left_out(void **state)
     begin(&w);
     nodes_end(&w.b);
     w.b = (struct harness){0};
-    nodes_start_logged(&w.b, &w.nats, "b", path);
+    nodes_start_logged(&w.b, &w.nats, "b", "", path);
     nats_wait_node(&w.b, NODE_JOINED);
     push(&w.a, "true");
     wait_shown(&w.b, "a", "skill.push", "true");
@@ -307,8 +307,8 @@ static void nonsense_is_left_out(void **state)
     nats_wait_refused(&w.b, "wrong_name", "b.x");
     nats_publish(&w.nats, "$KV.skillvm_audit.b." DIGITS, "{\"schema\":2}", 12);
     nats_wait_refused(&w.b, "newer_schema", "b." DIGITS);
-    nodes_wait_log(path,
-                   "entry=\"left out\" of=skillvm_audit key=\"b." DIGITS "\" reason=malformed");
+    nodes_wait_log(
+        path, "entry=\"left out\" of=skillvm_audit key=\"b." DIGITS "\" reason=malformed", 1);
     /* Another content under the key of one that is there. */
     free(nats_last(&w.nats, STREAM, "$KV.skillvm_audit.a.*", subject));
     assert_non_null(strstr(subject, ".a."));

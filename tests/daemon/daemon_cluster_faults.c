@@ -295,20 +295,20 @@ static void what_is_left_out_is_said_in_the_log(void **state)
 
     (void)state;
     nats_begin(&w, 1);
-    nodes_start_logged(&h, &w, "a", path);
+    nodes_start_logged(&h, &w, "a", "", path);
     nats_make(&h);
     nats_wait_node(&h, JOINED);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         snprintf(line, sizeof(line), "cluster entry=\"left out\" %s", cases[i].said);
         nats_publish(&w, cases[i].subject, "[", 1);
-        nodes_wait_log(path, line);
+        nodes_wait_log(path, line, 1);
     }
     /* Nobody keeps that for who does not listen yet. */
     for (unsigned i = 0; i < TRIES && nodes_count_log(path, LOAD_SAID) == 0; i++) {
         nats_tell(&w, "skillvm.load.x", "[", 1);
         usleep(20000);
     }
-    nodes_wait_log(path, LOAD_SAID);
+    nodes_wait_log(path, LOAD_SAID, 1);
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(subject, sizeof(subject), KEY("many%u"), i);
         nats_publish(&w, subject, "[", 1);

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PAUSE_US 10000u
-#define LOG_MAX  (1u << 20) /* bytes of a log that are looked at */
+#define PAUSE_US  10000u
+#define LOG_BYTES (1u << 20)
 
 static uint64_t deadline(void)
 {
@@ -42,15 +42,15 @@ void nodes_begin_named(struct nats_world *w, struct harness *a, const char *a_na
 }
 
 void nodes_start_logged(struct harness *h, const struct nats_world *w, const char *name,
-                        char ret_path[128])
+                        const char *more, char ret_path[128])
 {
     int own = dup(STDERR_FILENO), log;
 
     snprintf(ret_path, 128, "%s/log-%s", w->dir, name);
-    log = open(ret_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    log = open(ret_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     assert_true(own >= 0 && log >= 0);
     assert_true(dup2(log, STDERR_FILENO) >= 0);
-    nats_start_node(h, w, name, "");
+    nats_start_node(h, w, name, more);
     assert_true(dup2(own, STDERR_FILENO) >= 0);
     close(own);
     close(log);
@@ -58,13 +58,13 @@ void nodes_start_logged(struct harness *h, const struct nats_world *w, const cha
 
 unsigned nodes_count_log(const char *path, const char *text)
 {
-    char *content = calloc(1, LOG_MAX);
-    FILE *f = fopen(path, "re");
+    char *content = calloc(1, LOG_BYTES);
+    FILE *f = fopen(path, "r");
     unsigned n = 0;
 
     assert_non_null(f);
     assert_non_null(content);
-    (void)!fread(content, 1, LOG_MAX - 1, f);
+    (void)!fread(content, 1, LOG_BYTES - 1, f);
     for (const char *at = content; (at = strstr(at, text)); at++)
         n++;
     fclose(f);
@@ -72,13 +72,14 @@ unsigned nodes_count_log(const char *path, const char *text)
     return n;
 }
 
-void nodes_wait_log(const char *path, const char *text)
+void nodes_wait_log(const char *path, const char *text, unsigned times)
 {
     uint64_t until = deadline();
+    unsigned n;
 
-    while (nodes_count_log(path, text) == 0) {
+    while ((n = nodes_count_log(path, text)) < times) {
         if (clock_monotonic_ns() > until)
-            fail_msg("the log never has %s", text);
+            fail_msg("%s says \"%s\" %u times, never %u", path, text, n, times);
         usleep(PAUSE_US);
     }
 }

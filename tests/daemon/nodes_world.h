@@ -17,12 +17,13 @@ void nodes_begin_two(struct nats_world *w, struct harness *a, const char *a_line
 /* The same with another name of the first, or NULL for its host's. */
 void nodes_begin_named(struct nats_world *w, struct harness *a, const char *a_name,
                        const char *a_lines, struct harness *b, const char *b_lines);
-/* Starts a node whose log is a file in the folder of the servers; waits until it has a text;
-   and counts how often. */
+/* As nats_start_node, with its log in a file of the servers' folder, whose path it gives. */
 void nodes_start_logged(struct harness *h, const struct nats_world *w, const char *name,
-                        char ret_path[128]);
-void nodes_wait_log(const char *path, const char *text);
+                        const char *more, char ret_path[128]);
+/* How often a log says something. */
 unsigned nodes_count_log(const char *path, const char *text);
+/* Waits until it says it at least so often. */
+void nodes_wait_log(const char *path, const char *text, unsigned times);
 /* Ends a node; its folder stays for nodes_start, or goes. */
 void nodes_stop(struct harness *h);
 void nodes_end(struct harness *h);

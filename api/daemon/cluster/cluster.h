@@ -344,6 +344,8 @@ int cluster_process_is_gone(struct cluster *cluster, const char *node, const cha
  * second each, by what they know of each other.
  */
 bool cluster_has_turn(struct cluster *cluster, const char *id);
+/* Whether it knows of no other node. */
+bool cluster_is_alone(struct cluster *cluster);
 /* What this node does for others. All are called by several threads. */
 struct cluster_service {
     void *ctx;

@@ -59,6 +59,15 @@ bool cluster_leaves_image(struct cluster *c, const char *image)
     return is_elsewhere && !has_image(&c->self, image);
 }
 
+bool cluster_is_alone(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    size_t n;
+
+    (void)nodes_place(&c->nodes, c->self.node, &n);
+    return n == 1;
+}
+
 /* The groups of nodes that have an image, this node's own first. */
 static size_t find_groups(struct cluster *c, const char *image, uint64_t ret[GROUPS_MAX])
 {

@@ -21,6 +21,9 @@ struct engine_config {
     struct execution_env env;
     unsigned max_running;
     unsigned max_queued;
+    /* Whether a machine can start now, as far as is known. Called by any thread. */
+    bool (*can_start)(void *ctx);
+    void *ctx;
 };
 
 /* Starts the workers. 0 or -errno. */
@@ -74,8 +77,10 @@ bool engine_has_session(struct engine *engine, const char *tenant, const char *s
 void engine_limits_changed(struct engine *engine, const char *tenant);
 
 /* Whether one that is accepted now begins at once, as far as slots say. */
+bool engine_has_slot(struct engine *engine);
+/* The same, and that its machine can start: else what is others' is not taken. */
 bool engine_has_room(struct engine *engine);
-/* The same of one that was admitted, and as far as its tenant's max_running says. */
+/* As that of one that was admitted, and as far as its tenant's max_running says. */
 bool engine_has_turn(struct engine *engine, const struct execution *e);
 /* How many wait and how many run now. */
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running);

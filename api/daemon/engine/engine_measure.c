@@ -17,7 +17,7 @@ void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_run
 }
 
 /* Under the lock. */
-static bool has_room(const struct engine *engine)
+static bool has_slot(const struct engine *engine)
 {
     const struct fair_count count = fair_queue_count(engine->queue);
 
@@ -25,22 +25,40 @@ static bool has_room(const struct engine *engine)
            count.waiting + count.running < engine->config.max_running;
 }
 
-bool engine_has_room(struct engine *engine)
+bool engine_has_slot(struct engine *engine)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
 
-    return has_room(engine);
+    return has_slot(engine);
+}
+
+static bool can_start(const struct engine *engine)
+{
+    return engine->config.can_start(engine->config.ctx);
+}
+
+bool engine_has_room(struct engine *engine)
+{
+    return can_start(engine) && engine_has_slot(engine);
+}
+
+/* Under the lock. */
+static bool has_turn(struct engine *engine, const struct execution *e)
+{
+    const struct fair_count own = fair_queue_count_of(engine->queue, e->tenant);
+    unsigned most = (unsigned)e->limits.max_running;
+
+    return has_slot(engine) &&
+           (most == 0 ||
+            own.waiting + own.running + engine_running_elsewhere(engine, e->tenant) < most);
 }
 
 bool engine_has_turn(struct engine *engine, const struct execution *e)
 {
+    bool can = can_start(engine);
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
-    const struct fair_count own = fair_queue_count_of(engine->queue, e->tenant);
-    unsigned most = (unsigned)e->limits.max_running;
 
-    return has_room(engine) &&
-           (most == 0 ||
-            own.waiting + own.running + engine_running_elsewhere(engine, e->tenant) < most);
+    return can && has_turn(engine, e);
 }
 
 void engine_set_draining(struct engine *engine, bool is_draining)

@@ -16,6 +16,8 @@ int handover_accept(struct ledger *ledger, struct execution *e,
     int r = e->is_taken ? ledger_take(ledger, e->tenant, acceptance, e->waits, err)
                         : ledger_accept(ledger, e->tenant, acceptance, e->waits, err);
 
+    if (r == 0 && !e->is_taken)
+        ledger_note(ledger, e->id, "accepted");
     /* Once it is confirmed: what is not, and said so, nobody may run. */
     if (r == 0 && e->waits && !e->is_taken &&
         ledger_offer(ledger, acceptance, &e->request, &why) < 0)
@@ -55,6 +57,8 @@ int handover_begin(struct ledger *ledger, struct execution *e)
     e->waits = false;
     if (r < 0)
         move(ledger, e);
+    else if (ledger)
+        ledger_note(ledger, e->id, "begun");
     return r;
 }
 

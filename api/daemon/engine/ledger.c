@@ -409,13 +409,20 @@ static bool is_at_work_here(struct ledger *ledger, const char *id)
            is_at_work(ledger, &row);
 }
 
+/* Where nobody else is there it is run, or fails, as what comes here does. */
+static bool may_take(struct ledger *ledger)
+{
+    return cluster_is_alone(ledger->env.cluster) ? engine_has_slot(ledger->engine)
+                                                 : engine_has_room(ledger->engine);
+}
+
 /* Nodes take turns, so that they seldom ask for the same one at once. */
 static int take_lost(void *ctx, const char *id, const struct registry_process *process,
                      struct err *err)
 {
     struct ledger *ledger = ctx;
 
-    if (!engine_has_room(ledger->engine))
+    if (!may_take(ledger))
         return err_set(err, EAGAIN, "this node has no room");
     if (!cluster_has_turn(ledger->env.cluster, id) || is_at_work_here(ledger, id))
         return -ENOTSUP;

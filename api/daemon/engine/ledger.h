@@ -65,6 +65,8 @@ int ledger_begin(struct ledger *ledger, const char *id, bool again, struct err *
 /* One that was offered is not begun here, or does not go on: others may begin it. 0 or -errno.
  */
 int ledger_leave(struct ledger *ledger, const char *id, struct err *err);
+/* Notes in the log what becomes of an execution at this node: "accepted", "begun". */
+void ledger_note(const struct ledger *ledger, const char *id, const char *what);
 /*
  * Tells the cluster how an execution ended, which its row says. Where that cannot be now it is
  * told later. 0; -EEXIST where the cluster has another end of it, which the row says now, with

@@ -221,3 +221,11 @@ int ledger_wait(struct ledger *ledger, const char *tenant, const char *id, uint6
 {
     return wait_for(ledger, tenant, id, true, deadline_ns, ret_row, err);
 }
+
+void ledger_note(const struct ledger *ledger, const char *id, const char *what)
+{
+    struct record self = {0};
+
+    cluster_sign_record(ledger->env.cluster, &self);
+    log_info("ledger", "execution=%s %s node=%s", id, what, self.node);
+}

@@ -100,6 +100,11 @@ void metrics_count_auth_failure(struct metrics *m, enum metrics_auth_failure why
     count(m, &m->auth_failures[why]);
 }
 
+void metrics_count_passing(struct metrics *m, enum metrics_passing what)
+{
+    count(m, &m->passings[what]);
+}
+
 void metrics_count_session_conflict(struct metrics *m)
 {
     count(m, &m->session_conflicts);

@@ -38,6 +38,15 @@ enum metrics_refusal {
 };
 #define METRICS_REFUSALS (METRICS_REFUSED_QUEUE + 1)
 
+/* How an execution of one node came to another. */
+enum metrics_passing {
+    METRICS_SENT,        /* another one has it now */
+    METRICS_TAKEN,       /* of one that gave it */
+    METRICS_TAKEN_OVER,  /* of one that is lost, where it waited */
+    METRICS_BEGUN_AGAIN, /* of one that is lost, where it ran */
+};
+#define METRICS_PASSINGS (METRICS_BEGUN_AGAIN + 1)
+
 /* A tenant with something in the engine. */
 struct metrics_tenant_gauge {
     char tenant[TENANT_ID_SIZE];
@@ -76,6 +85,7 @@ void metrics_count_fault(struct metrics *m, int reason);
 void metrics_count_auth_failure(struct metrics *m, enum metrics_auth_failure why);
 void metrics_count_refusal(struct metrics *m, const char *tenant, enum metrics_refusal why);
 
+void metrics_count_passing(struct metrics *m, enum metrics_passing what);
 /* Counts a request that something else had the session of. */
 void metrics_count_session_conflict(struct metrics *m);
 

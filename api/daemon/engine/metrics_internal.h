@@ -41,6 +41,7 @@ struct metrics {
     uint64_t faults[METRICS_FAULTS];
     uint64_t auth_failures[METRICS_AUTH_FAILURES];
     uint64_t session_conflicts;
+    uint64_t passings[METRICS_PASSINGS];
     struct metrics_histogram phases[RESULT_PHASES];
     struct metrics_histogram whole;
     struct metrics_tenant tenants[METRICS_TENANTS];

@@ -11,6 +11,9 @@ static const char *const auth_names[METRICS_AUTH_FAILURES] = {"no_key", "bad_key
 static const char *const refusal_names[METRICS_REFUSALS] = {"rate_limited", "quota_exceeded",
                                                             "overloaded"};
 
+static const char *const passing_names[METRICS_PASSINGS] = {"sent", "taken", "taken_over",
+                                                            "begun_again"};
+
 static void put_head(struct buf *out, const char *name, const char *type, const char *help)
 {
     (void)buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -74,6 +77,9 @@ static void put_counters(struct buf *out, const struct metrics *m)
                  m->faults, METRICS_FAULTS);
     put_labelled(out, "skillvm_auth_failures_total", "Requests answered with 401, by reason.",
                  "reason", auth_names, m->auth_failures, METRICS_AUTH_FAILURES);
+    put_labelled(out, "skillvm_cluster_executions_total",
+                 "Executions that went to another node or came from one, by how.", "what",
+                 passing_names, m->passings, METRICS_PASSINGS);
     put_head(out, "skillvm_execution_cpu_seconds_total", "counter",
              "CPU time of executions, as the host measured it.");
     (void)buf_printf(out, "skillvm_execution_cpu_seconds_total %.6f\n",

@@ -97,13 +97,15 @@ static int read_request(const struct waiting_env *env, const struct record *reco
                                               : 0;
 }
 
-static int resume(const struct waiting_env *env, const struct record *record, struct err *err)
+static int resume(const struct waiting_env *env, const struct record *record, bool is_lost,
+                  struct err *err)
 {
     _cleanup_buf_ struct buf request = buf_init(LIMIT_REQUEST_BYTES);
     int r = read_request(env, record, &request, err);
 
     return r < 0 ? r
-                 : env->resume(env->resume_ctx, record, buf_cstr(&request), request.len, err);
+                 : env->resume(env->resume_ctx, record, is_lost, buf_cstr(&request),
+                               request.len, err);
 }
 
 /* Nobody runs it any more. */
@@ -201,10 +203,9 @@ static int run_claimed(struct waiting_env *env, const struct record *record, boo
 
     if (r < 0)
         return r == -EAGAIN ? doubt(env, record->id, r) : r;
-    r = resume(env, record, &why);
+    r = resume(env, record, is_lost, &why);
     if (r == 0) {
         pauses_forget(&env->pauses, record->id);
-        log_info("ledger", "execution=%s taken_over_of=%s", record->id, record->node);
         return 0;
     }
     return leave_claimed(env, record, is_hopeless(env, record->id, r) && is_lost, why.message,

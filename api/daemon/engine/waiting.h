@@ -31,13 +31,13 @@ int waiting_keep(struct store *store, struct objects *objects, const char *image
 void waiting_add(const struct waiting_request *request, struct record *record);
 
 /*
- * Runs one that another process had, by its record and the JSON of its request; its row and its
- * end are the callee's where it returns 0. Else -errno with why not: -EBUSY where there is no
- * room for it now, -EAGAIN where what it needs cannot be read now, and any other where nobody
- * can run it.
+ * Runs one that another process had, by its record, as it was there, and the JSON of its
+ * request; is_lost: that process is, else it gave it. Its row and its end are the callee's
+ * where it returns 0. Else -errno with why not: -EBUSY where there is no room for it now,
+ * -EAGAIN where what it needs cannot be read now, and any other where nobody can run it.
  */
-typedef int waiting_resume_fn(void *ctx, const struct record *record, const char *request,
-                              size_t len, struct err *err);
+typedef int waiting_resume_fn(void *ctx, const struct record *record, bool is_lost,
+                              const char *request, size_t len, struct err *err);
 
 #define WAITING_DOUBTS 64u
 /* One that is lost fails where what it needs could not be read so often, which takes 11

@@ -104,7 +104,7 @@ int snapshots_create(const struct snapshots_config *config, struct snapshots **r
 void snapshots_destroy(struct snapshots *s);
 
 /* The state of the common plain one now, with a sentence on what is being done or what went
- * wrong. */
+ * wrong, where that is wanted (size is not 0). */
 enum snapshots_state snapshots_get_state(struct snapshots *s, char *text, unsigned size);
 
 /*

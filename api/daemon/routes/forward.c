@@ -2,6 +2,7 @@
 /* The answer to a call is JSON: whether it was accepted. */
 #include "api/daemon/routes/forward.h"
 
+#include "api/daemon/cluster/entry_values.h"
 #include "api/daemon/engine/engine_lend.h"
 #include "api/daemon/engine/handover.h"
 #include "api/daemon/registry/registry_tenants.h"
@@ -23,18 +24,34 @@
 /* A call waits for 2 s, and each clock is 3 s off the servers' at most. */
 #define OLD_NS (8 * NS_PER_SECOND)
 
-static bool is_accepted(const struct buf *answer)
+/* With the node that did; "" of an earlier version. */
+static bool is_accepted(const struct buf *answer, char ret_node[FLEET_NODE_SIZE])
 {
     struct json_slice object, value;
     bool accepted = false;
 
-    return json_text_check((const char *)answer->data, answer->len, &object, NULL) == 0 &&
-           json_find(object, "accepted", &value) && json_take_bool(value, &accepted) == 0 &&
-           accepted;
+    if (json_text_check((const char *)answer->data, answer->len, &object, NULL) < 0 ||
+        !json_find(object, "accepted", &value) || json_take_bool(value, &accepted) < 0)
+        return false;
+    if (entry_take_text(object, "node", ret_node, FLEET_NODE_SIZE) < 0 ||
+        !fleet_node_valid(ret_node))
+        ret_node[0] = '\0';
+    return accepted;
+}
+
+/* A line of the log and a count of what went from one node to another, or came. */
+static void note(struct daemon *d, const char *id, enum metrics_passing what, const char *node)
+{
+    static const char *const words[METRICS_PASSINGS] = {"sent_to", "taken_from",
+                                                        "taken_over_of", "begun_again_of"};
+
+    metrics_count_passing(d->metrics, what);
+    log_info("forward", "execution=%s %s=%s", id, words[what], node[0] ? node : "unknown");
 }
 
 /* Who was full just now says no: another one is asked. */
-static enum forward_result find_taker(struct daemon *d, const char *image, struct buf *call)
+static enum forward_result find_taker(struct daemon *d, const char *image, struct buf *call,
+                                      char ret_node[FLEET_NODE_SIZE])
 {
     for (unsigned tries = 0; tries < TRIES; tries++) {
         _cleanup_buf_ struct buf answer = buf_init(ANSWER_MAX);
@@ -43,7 +60,7 @@ static enum forward_result find_taker(struct daemon *d, const char *image, struc
 
         if (r < 0)
             return r == -ENOENT ? FORWARD_NOBODY : FORWARD_DOUBT;
-        if (is_accepted(&answer))
+        if (is_accepted(&answer, ret_node))
             return FORWARD_TAKEN;
     }
     return FORWARD_NOBODY;
@@ -53,19 +70,23 @@ enum forward_result forward_send(struct daemon *d, const struct forward_wish *wi
 {
     _cleanup_buf_ struct buf call = buf_init(CLUSTER_CALL_MAX);
     struct record record = {0};
+    char node[FLEET_NODE_SIZE];
     struct forward_head head;
     enum forward_result result;
     struct err err = {0};
 
     cluster_sign_record(d->cluster, &record);
     head = (struct forward_head){.seen = record.seen, .sent_ns = clock_realtime_ns()};
+    memcpy(head.from, record.node, sizeof(head.from));
     (void)snprintf(head.tenant, sizeof(head.tenant), "%s", wish->tenant);
     (void)snprintf(head.id, sizeof(head.id), "%s", wish->id);
     (void)snprintf(head.digest, sizeof(head.digest), "%s", wish->digest);
     /* What is too large for a call waits here. */
     if (forward_head_write(&head, &call) < 0 || buf_append(&call, wish->text, wish->len) < 0)
         return FORWARD_NOBODY;
-    result = find_taker(d, wish->image, &call);
+    result = find_taker(d, wish->image, &call, node);
+    if (result == FORWARD_TAKEN)
+        note(d, wish->id, METRICS_SENT, node);
     if (result != FORWARD_TAKEN || ledger_await(d->ledger, wish->tenant, wish->id, &err) == 0)
         return result;
     log_warn("forward", "execution=%s reason=\"%s\"", wish->id, err.message);
@@ -73,7 +94,7 @@ enum forward_result forward_send(struct daemon *d, const struct forward_wish *wi
 }
 
 /* Where it waits: who takes it reads its request at the servers. */
-static bool give(struct daemon *d, const struct execution *e)
+static bool give(struct daemon *d, const struct execution *e, char ret_node[FLEET_NODE_SIZE])
 {
     _cleanup_buf_ struct buf call = buf_init(CLUSTER_CALL_MAX);
     struct record record = {0};
@@ -86,21 +107,25 @@ static bool give(struct daemon *d, const struct execution *e)
     memcpy(head.node, record.node, sizeof(head.node));
     memcpy(head.instance, record.instance, sizeof(head.instance));
     return forward_head_write(&head, &call) == 0 &&
-           find_taker(d, d->images.known.list[e->image.place].name, &call) == FORWARD_TAKEN;
+           find_taker(d, d->images.known.list[e->image.place].name, &call, ret_node) ==
+               FORWARD_TAKEN;
 }
 
 bool forward_lend(void *place)
 {
     const struct forward_place *p = place;
     struct daemon *d = p->daemon;
+    char node[FLEET_NODE_SIZE];
     struct lending lending;
     bool is_given;
 
     if (!engine_lend(d->engine, &lending))
         return false;
     lending.e->is_bound = !inputs_are_shared(d, lending.e);
-    is_given =
-        !lending.e->is_bound && give(d, lending.e) && handover_is_gone(d->ledger, lending.e);
+    is_given = !lending.e->is_bound && give(d, lending.e, node) &&
+               handover_is_gone(d->ledger, lending.e);
+    if (is_given)
+        note(d, lending.e->id, METRICS_SENT, node);
     engine_lend_end(d->engine, &lending, is_given);
     return is_given;
 }
@@ -161,6 +186,16 @@ static bool is_new(const struct forward_head *head)
     return off_ns < OLD_NS;
 }
 
+bool forward_can_start(void *daemon)
+{
+    const struct daemon *d = daemon;
+    struct err ignored = {0};
+
+    return snapshots_get_state(d->snapshots, NULL, 0) == SNAPSHOTS_READY &&
+           pool_check_starts(d->pool, &ignored) == 0 &&
+           watermarks_check(d->watermarks, &ignored) == 0;
+}
+
 bool forward_has_room(void *place)
 {
     const struct forward_place *p = place;
@@ -186,8 +221,17 @@ static bool take_waiting(struct daemon *d, const struct forward_head *head)
     return ledger_take_over(d->ledger, head->id, &process, false, &ignored) == 0;
 }
 
+static void take_new(const struct forward_head *head, const char *request, size_t len,
+                     struct call *call)
+{
+    (void)http_call(call->place->http, head->tenant, request, len, begin, call);
+    if (call->is_accepted)
+        note(call->place->daemon, head->id, METRICS_TAKEN, head->from);
+}
+
 void forward_take(void *place, const char *data, size_t len, struct buf *answer)
 {
+    struct record self = {0};
     struct forward_head head;
     struct call call = {.place = place, .given = {.id = head.id, .digest = head.digest}};
     struct daemon *d = call.place->daemon;
@@ -198,15 +242,22 @@ void forward_take(void *place, const char *data, size_t len, struct buf *answer)
         if (head.node[0])
             call.is_accepted = take_waiting(d, &head);
         else
-            (void)http_call(call.place->http, head.tenant, data + at, len - (size_t)at, begin,
-                            &call);
+            take_new(&head, data + at, len - (size_t)at, &call);
     }
-    (void)buf_printf(answer, "{\"schema\":%u,\"accepted\":%s}", FORWARD_SCHEMA,
-                     call.is_accepted ? "true" : "false");
+    cluster_sign_record(d->cluster, &self);
+    (void)buf_printf(answer, "{\"schema\":%u,\"accepted\":%s,\"node\":\"%s\"}", FORWARD_SCHEMA,
+                     call.is_accepted ? "true" : "false", self.node);
 }
 
-int forward_resume(void *place, const struct record *record, const char *request, size_t len,
-                   struct err *err)
+static enum metrics_passing passing_of(const struct record *record, bool is_lost)
+{
+    if (!is_lost)
+        return METRICS_TAKEN;
+    return record->waits ? METRICS_TAKEN_OVER : METRICS_BEGUN_AGAIN;
+}
+
+int forward_resume(void *place, const struct record *record, bool is_lost, const char *request,
+                   size_t len, struct err *err)
 {
     struct call call = {.place = place,
                         .given = {.id = record->id,
@@ -218,5 +269,8 @@ int forward_resume(void *place, const struct record *record, const char *request
         return err_set(err, ENOENT, "its tenant is disabled, or gone");
     if (!http_call(call.place->http, record->tenant, request, len, begin, &call))
         return err_set(err, EAGAIN, "no memory for its request");
-    return call.is_accepted ? 0 : err_set(err, -call.refusal, "%s", call.why);
+    if (!call.is_accepted)
+        return err_set(err, -call.refusal, "%s", call.why);
+    note(call.place->daemon, record->id, passing_of(record, is_lost), record->node);
+    return 0;
 }

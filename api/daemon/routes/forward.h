@@ -31,6 +31,8 @@ struct forward_place {
     struct daemon *daemon;
     struct http_server *http;
 };
+/* Whether machines start here now, as /ready says: others' executions are for who says so. */
+bool forward_can_start(void *daemon);
 bool forward_has_room(void *place);
 int forward_wish(void *place, enum node_wish wish, struct node_drain *ret, struct err *err);
 void forward_take(void *place, const char *data, size_t len, struct buf *answer);

@@ -23,6 +23,8 @@ int forward_head_write(const struct forward_head *head, struct buf *out)
     json_write_string(&w, "digest", head->digest);
     json_write_number(&w, "seen", head->seen);
     json_write_number(&w, "sent_ns", head->sent_ns);
+    if (head->from[0])
+        json_write_string(&w, "from", head->from);
     if (head->node[0]) {
         json_write_string(&w, "node", head->node);
         json_write_string(&w, "instance", head->instance);
@@ -30,6 +32,18 @@ int forward_head_write(const struct forward_head *head, struct buf *out)
     json_write_close(&w, '}');
     r = json_writer_end(&w, &line);
     return r < 0 ? r : buf_append(out, line.data, line.len);
+}
+
+static int take_sender(struct json_slice object, struct forward_head *ret)
+{
+    struct json_slice from;
+
+    if (!json_find(object, "from", &from))
+        return 0;
+    return entry_take_text(object, "from", ret->from, sizeof(ret->from)) == 0 &&
+                   fleet_node_valid(ret->from)
+               ? 0
+               : -EINVAL;
 }
 
 static int take_process(struct json_slice object, struct forward_head *ret)
@@ -64,7 +78,7 @@ ssize_t forward_head_parse(const char *data, size_t len, struct forward_head *re
         !entry_is_digest_or_none(head.digest) ||
         entry_take_number(object, "seen", INT64_MAX, &head.seen) < 0 ||
         entry_take_number(object, "sent_ns", INT64_MAX, &head.sent_ns) < 0 ||
-        take_process(object, &head) < 0)
+        take_sender(object, &head) < 0 || take_process(object, &head) < 0)
         return -EINVAL;
     *ret = head;
     return end - data + 1;

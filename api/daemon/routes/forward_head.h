@@ -21,6 +21,7 @@ struct forward_head {
     char digest[RECORD_DIGEST_SIZE]; /* of all that its request said; "" without a key */
     uint64_t seen;                   /* as of struct record */
     uint64_t sent_ns;                /* realtime */
+    char from[FLEET_NODE_SIZE];      /* who sends it; "" of an earlier version */
     /* Where it waits, and was accepted: no request comes with it, it lies at the servers. "":
        it is a new one. */
     char node[FLEET_NODE_SIZE];

@@ -128,7 +128,11 @@ def two_nodes_are_one_service(world):
         held = begin(a, skill="sleeper", timeout=900)
         forwarded = a.client.run_ok(skill="counter", input={"n": 3})
         check_equal(forwarded["output"], {"sum": 3}, "what was passed on")
-        wait_until(lambda: forwarded["execution_id"] in b.log.read_text(), 20, "b says that it ran")
+        line = f"execution={forwarded['execution_id']} "
+        for daemon, words in ((a, "sent_to=b"), (b, "taken_from=a"), (b, "begun node=b"),
+                              (b, "skill=")):
+            wait_until(lambda daemon=daemon, words=words: line + words in daemon.log.read_text(),
+                       20, f"a log says {words}")
 
         # Both are full: what waits at a is run by b when a is lost.
         also = begin(b, skill="sleeper", timeout=900)

@@ -4,11 +4,11 @@
 # Takes away one thing after the other that a machine's process gives up or its jail keeps from it,
 # and one check after the other of its devices and of the daemon's relay, and shows that a test fails
 # for it; the same of what a skill's process gives up in its guest. Works on a copy of the tree.
-#   mutate.sh [WHERE…]    unit, platform, filter, jail, devices: these five without a word; guest, skill, host,
+#   mutate.sh [WHERE…]    unit, platform, filter, cpuid, vm, jail, devices: these seven without a word; guest, skill, host,
 #                         limits, relay and taken: what only a real machine shows, in the software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
-[ $# -gt 0 ] || set -- unit platform filter jail devices
+[ $# -gt 0 ] || set -- unit platform filter cpuid vm jail devices
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 survived=0
@@ -28,7 +28,7 @@ mutations=(
     'unit|no locked memory|vmm/harden.c|s/{RLIMIT_MEMLOCK, [^}]*}/{RLIMIT_CORE, "RLIMIT_CORE"}/'
     'unit|no more memory|vmm/harden.c|s/{RLIMIT_DATA, [^}]*}/{RLIMIT_CORE, "RLIMIT_CORE"}/'
     'unit|no larger files|vmm/harden.c|s/{RLIMIT_FSIZE, [^}]*}/{RLIMIT_CORE, "RLIMIT_CORE"}/'
-    'unit|no more descriptors|vmm/harden.c|s/limit > POLLED_FDS ? limit : POLLED_FDS,/limit + 512,/'
+    'unit|no more descriptors|vmm/harden.c|s/(rlim_t)last + 1 > POLLED_FDS ? (rlim_t)last + 1 : POLLED_FDS,/(rlim_t)last + 512,/'
     'unit|the filter|vmm/harden_thread.c|s/syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0/program.len == 0/'
     'unit|other architectures end the process|vmm/seccomp_rules.c|s/SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS/SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW/'
     'unit|descriptors of calls|vmm/seccomp_rules.c|s/^    if (fds == 0)$/    if (fds != ~0u)/'
@@ -37,6 +37,10 @@ mutations=(
     'unit|advice on memory|vmm/seccomp_rules.c|s/allow_only(f, SCMP_SYS(madvise), 1, drop)/allow_only(f, SCMP_SYS(madvise), 0, drop)/'
     'unit|the number of the stream only|vmm/seccomp_rules.c|s/SCMP_SYS(dup2) : SCMP_SYS(dup3), 1, renew)/SCMP_SYS(dup2) : SCMP_SYS(dup3), 0, renew)/'
     'unit|threads apart|vmm/seccomp_rules.c|s/ \&\& (ioctls\[i\].thread & f->thread))/)/'
+    'unit|closing only what it was sent|vmm/seccomp_rules.c|s/FD(SENT_1) | FD(SENT_2) | FD(SENT_3),/0,/'
+    'unit|two that are sent to one that is never reset|vmm/harden.c|s/HARDEN_ONCE ? SENT_FDS - 1 : SENT_FDS/HARDEN_ONCE ? SENT_FDS : SENT_FDS/'
+    'unit|waiting by poll alone|vmm/seccomp_rules.c|s/^    {POLL, MAIN, ALWAYS, 0, "it waits"},/&{SCMP_SYS(ppoll), MAIN, ALWAYS, 0, ""},/'
+    'platform|features that the guest is told of|vmm/arch/x86_64/platform.c|s/KVM_CAP_ENFORCE_PV_FEATURE_CPUID, .args = {1}}/KVM_CAP_ENFORCE_PV_FEATURE_CPUID, .args = {0}}/'
     'platform|what a guest may not keep from the host|vmm/arch/x86_64/platform.c|s/r = limit_guest(kvm, err);/r = 0 \&\& limit_guest(kvm, err);/'
     'platform|the memory bus|vmm/arch/x86_64/platform.c|s/{KVM_BUS_LOCK_DETECTION_EXIT}}/{KVM_BUS_LOCK_DETECTION_OFF}}/'
     'platform|the processor|vmm/arch/x86_64/platform.c|s/{KVM_X86_NOTIFY_VMEXIT_ENABLED}}/{0}}/'
@@ -48,6 +52,21 @@ mutations=(
     'jail|a UTS namespace|vmm/jail/room.c|s/ | CLONE_NEWUTS | / | /'
     'jail|a cgroup namespace|vmm/jail/room.c|s/ | CLONE_NEWCGROUP)/)/'
     'jail|a first process|vmm/jail/room.c|s/? start_first() : 0;/? (false \&\& start_first() > 0) : 0;/'
+    'jail|a Landlock that is looked for|vmm/jail/room.c|s/note(ret, JAIL_LANDLOCK, find_landlock());/note(ret, JAIL_LANDLOCK, find_landlock() ? NULL : NULL);/'
+    'jail|a group of processes|vmm/jail/start.c|s/if (setpgid(0, 0) == 0 \&\& /if (/'
+    'jail|a root without set-user-ID programs|vmm/jail/room.c|s/MS_RDONLY | MS_NOSUID | /MS_RDONLY | /'
+    'jail|a root without devices|vmm/jail/room.c|s/MS_RDONLY | MS_NOSUID | MS_NODEV | /MS_RDONLY | MS_NOSUID | /'
+    'jail|a root without programs|vmm/jail/room.c|s/MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC/MS_RDONLY | MS_NOSUID | MS_NODEV/'
+    'vm|a log that holds little|api/daemon/machine/vm.c|s/fcntl(c->said.1., F_SETPIPE_SZ, LOG_BYTES) < 0/false/'
+    'vm|few lines of each|api/daemon/machine/vm.c|s/i < LOG_LINES_MAX \&\& /i < LOG_BYTES \&\& /'
+    'vm|few lines of all|api/daemon/machine/vm.c|s/.burst = 64/.burst = 6400/'
+    'vm|lines that say nothing else|api/daemon/machine/vm.c|s/text.i. = .?.;/(void)text;/'
+    'cpuid|one processor|vmm/arch/x86_64/cpuid.c|s/(e->ebx & 0xffff) | 1u << 16/e->ebx/'
+    'cpuid|caches that nobody shares|vmm/arch/x86_64/cpuid.c|s/e->eax &= 0x3fff;/e->eax |= 0;/'
+    'cpuid|few features of KVM|vmm/arch/x86_64/cpuid.c|s/e->eax &= BIT(KVM_FEATURE_CLOCKSOURCE) |/e->eax \&= BIT(KVM_FEATURE_STEAL_TIME) | BIT(KVM_FEATURE_CLOCKSOURCE) |/'
+    'cpuid|few hints of KVM|vmm/arch/x86_64/cpuid.c|/KVM_FEATURE_CLOCKSOURCE_STABLE_BIT/,/}/s/e->edx = 0;//'
+    'cpuid|known components|vmm/arch/x86_64/cpuid.c|s/e->eax &= XCR0_KNOWN;//'
+    'cpuid|no other components|vmm/arch/x86_64/cpuid.c|s/ || is_hidden_component(&e))/ || (is_hidden_component(\&e) \&\& e.index > 99))/'
     'jail|an empty root|vmm/jail/room.c|s/note(hello, JAIL_ROOT, make_root());/note(hello, JAIL_ROOT, wanted ? NULL : make_root());/'
     'jail|a root that cannot be written|vmm/jail/room.c|s/MS_REMOUNT | MS_BIND | MS_RDONLY | /MS_REMOUNT | MS_BIND | /'
     'jail|no groups|vmm/jail/room.c|s/setgroups(0, NULL) == 0/hello->version/'
@@ -146,7 +165,17 @@ while read -r first; do
     mutations+=("filter|$first|guest-init/filter.c|/^    {$first, /d")
 done < <(sed -n 's/^    {\(SYS_[a-z0-9_]*\|LAST_CALL + 1\), .*/\1/p' "$root/guest-init/filter.c")
 
-declare -A programs=([unit]=unit_vmm_harden [platform]=unit_vmm_platform [filter]=unit_guest_filter)
+# Each word of features that the guest is not told of, by its first one, and each leaf.
+while IFS=: read -r line what; do
+    mutations+=("cpuid|$what|vmm/arch/x86_64/cpuid.c|$line{s/BIT([0-9]*)/0/;s/0xffffffffu/0/}")
+done < <(awk '/^} hidden/ { on = 1 } /^};/ { on = 0 }
+    on && /(BIT|0xffffffffu)/ { sub(/^ */, ""); print NR ":" $0 }' "$root/vmm/arch/x86_64/cpuid.c" | tr '|' ',')
+while IFS= read -r leaf; do
+    mutations+=("cpuid|leaf $leaf|vmm/arch/x86_64/cpuid.c|/^    case $leaf:/d")
+done < <(sed -n 's/^    case \(0x[0-9a-f]*\):/\1/p' "$root/vmm/arch/x86_64/cpuid.c")
+
+declare -A programs=([unit]=unit_vmm_harden [platform]=unit_vmm_platform [filter]=unit_guest_filter
+    [cpuid]=unit_vmm_cpuid [vm]=unit_daemon_vm)
 declare -A cases=(
     [limits]='strict_has_all_layers_as_root no_machine_outlives_what_started_it tenants_share_by_tenant_and_not_by_machine
         an_execution_is_told_that_its_machine_took_too_much an_execution_is_told_that_the_host_was_short_of_memory'
@@ -158,7 +187,7 @@ declare -A cases=(
 )
 
 # Whether a test fails in the copy; a change that does not build proves nothing.
-is_found() { # unit|platform|filter|jail|devices|guest|skill|host|limits|relay|taken
+is_found() { # unit|platform|filter|cpuid|vm|jail|devices|guest|skill|host|limits|relay|taken
     local name only=()
     if [ -n "${programs[$1]:-}" ]; then
         cmake/build.sh release "${programs[$1]}" >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }

@@ -30,6 +30,7 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -88,6 +89,8 @@ static struct probe look(uint32_t layers)
 static void check_always(const struct probe *probe)
 {
     assert_int_equal(found(probe, "environment"), 0);
+    /* A Ctrl-C for the daemon is none for it. */
+    assert_int_equal(found(probe, "leader"), 1);
     assert_int_equal(found(probe, "personality"), PER_LINUX);
     /* The three of every program, KVM's, /proc, and the one that was given. */
     assert_int_equal(found(probe, "descriptors"), 6);
@@ -112,6 +115,7 @@ static void test_all(void **state)
     assert_int_equal(found(&probe, "namespace"), ENOSPC);
     assert_int_equal(found(&probe, "parent"), 0);
     assert_int_equal(found(&probe, "entries"), 0);
+    assert_int_equal(found(&probe, "flags"), ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC);
     assert_int_equal(found(&probe, "open"), ENOENT);
     assert_true(found(&probe, "make") != 0);
     assert_int_equal(found(&probe, "mount"), EPERM);

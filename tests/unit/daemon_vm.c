@@ -86,6 +86,42 @@ static void test_flood(void **state)
     close(boot.kernel_fd);
 }
 
+/* Beyond the first of all, one a second, whoever says them. */
+static void test_many_floods(void **state)
+{
+    const struct jail_config config = {
+        .program = JAIL, .machine = FAKE_VMM, .layers = JAIL_ALL};
+    const uint64_t begin = clock_monotonic_ns();
+    struct vm_boot boot = {.memory_mib = 1};
+    struct err err = {0};
+    static char said[65536];
+    uint64_t lines = 0;
+    int log, old;
+
+    (void)state;
+    boot.kernel_fd = boot.image_fd = boot.console_fd = file_of("boot=flood");
+    assert_int_equal(jail_open(&config, &boot.jail, &err), 0);
+    log = catch_log(&old);
+    for (int i = 0; i < 6; i++) {
+        struct vm vm = vm_init();
+
+        assert_int_equal(vm_start_boot(&boot, &vm, &err), 0);
+        for (int held = 0; held < PIPE - 64;)
+            assert_int_equal(ioctl(vm.log_fd, FIONREAD, &held), 0);
+        vm_finish(&vm);
+    }
+    assert_int_equal(dup2(old, STDERR_FILENO), STDERR_FILENO);
+    close(old);
+    assert_true(fd_pread_full(log, said, sizeof(said) - 1, 0) > 0);
+    close(log);
+    for (const char *at = said; (at = strstr(at, "warn vmm process=")); at++)
+        lines++;
+    /* Six of 16 each would be 96. */
+    assert_in_range(lines, 16, 64 + (clock_monotonic_ns() - begin) / NS_PER_SECOND);
+    jail_close(boot.jail);
+    close(boot.kernel_fd);
+}
+
 static void send_event(int fd, enum vmm_event_type type)
 {
     const struct vmm_event event = {.version = VMM_CONTROL_VERSION, .type = type};
@@ -198,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_ended_for_memory),
         cmocka_unit_test(test_ended_by_the_daemon),
         cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_many_floods),
         cmocka_unit_test(test_events_in_place_of_another),
     };
 

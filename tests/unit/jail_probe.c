@@ -27,6 +27,7 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -144,6 +145,15 @@ static int count_processes(void)
     return n;
 }
 
+/* What its root folder is without: a bit for each. */
+static long count_root_flags(void)
+{
+    struct statvfs fs = {0};
+
+    (void)statvfs("/", &fs);
+    return (long)(fs.f_flag & (ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC));
+}
+
 /* A user namespace, by a child. */
 static long make_namespace(void)
 {
@@ -181,12 +191,14 @@ int main(int argc, char **argv)
     count("environment", environ[0] != NULL);
     count("descriptors", count_descriptors());
     count("parent", getppid() > 0);
+    count("leader", getpgrp() == getpid());
     count("personality", personality(0xffffffff));
     count("processes", count_processes());
     say("namespace", make_namespace());
     name_namespaces();
     /* There also the old root would be, if it still lay over this one. */
     count("entries", count_entries("/.."));
+    count("flags", count_root_flags());
     say("open", open("/etc/passwd", O_RDONLY));
     say("mode", change_root_mode());
     say("make", mkdir("/skillvm-made", 0700));

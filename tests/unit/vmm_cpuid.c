@@ -74,6 +74,51 @@ static void hides_what_cannot_be_restored(void **unused)
     assert_int_equal(find(&c, 0x80000007, 0)->edx & BIT(8), 0);
 }
 
+/* What is left of leaves that are all ones: a feature more, or one less, is one here. */
+static const struct kvm_cpuid_entry2 left[] = {
+    {.function = 1, .eax = ~0u, .ebx = 0x0001ffff, .ecx = 0xf7fb7a03, .edx = 0x4f9faf7f},
+    {.function = 4, .eax = 0x00003fff, .ebx = ~0u, .ecx = ~0u, .edx = ~0u},
+    {.function = 7, .eax = ~0u, .ebx = 0xfdffb7e9, .ecx = 0x9efeff4f, .edx = 0xfca7ffff},
+    {.function = 0xd, .eax = 0x000002e7, .ebx = ~0u, .ecx = ~0u},
+    {.function = 0xd, .index = 1, .eax = 0xffffffef, .ebx = ~0u, .edx = ~0u},
+    {.function = 0xd, .index = 2, .eax = ~0u, .ebx = ~0u, .ecx = ~0u, .edx = ~0u},
+    {.function = 0xd, .index = 9, .eax = ~0u, .ebx = ~0u, .ecx = ~0u, .edx = ~0u},
+    {.function = 0x40000001, .eax = 0x0100004b, .ebx = ~0u, .ecx = ~0u},
+    {.function = 0x80000001, .eax = ~0u, .ebx = ~0u, .ecx = 0xc6374bfb, .edx = ~0u},
+    {.function = 0x80000007, .eax = ~0u, .ebx = ~0u, .ecx = ~0u, .edx = 0xfffffeff},
+    {.function = 0x80000008, .eax = ~0u, .ebx = ~0u, .edx = ~0u},
+};
+/* Of these nothing is left: leaves, and components of 0xd. */
+static const uint32_t gone[] = {
+    0x5,  0xa,  0xb,  0x12,       0x14,       0x15,       0x16,       0x19,       0x1c,
+    0x1d, 0x1e, 0x1f, 0x8000000a, 0x8000001b, 0x8000001d, 0x8000001e, 0x8000001f, 0x80000022};
+static const uint32_t gone_components[] = {3, 4, 8, 10, 11, 12, 17, 18, 32, 63};
+
+static void add_full(struct x86_cpuid *c, uint32_t leaf, uint32_t index)
+{
+    c->entries[c->n_entries++] = (struct kvm_cpuid_entry2){
+        .function = leaf, .index = index, .eax = ~0u, .ebx = ~0u, .ecx = ~0u, .edx = ~0u};
+}
+
+static void a_guest_is_told_this_and_no_more(void **unused)
+{
+    struct x86_cpuid c = {0};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+        add_full(&c, left[i].function, left[i].index);
+    for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
+        add_full(&c, gone[i], 0);
+    for (size_t i = 0; i < sizeof(gone_components) / sizeof(gone_components[0]); i++)
+        add_full(&c, 0xd, gone_components[i]);
+    x86_cpuid_filter(&c);
+    assert_int_equal(c.n_entries, sizeof(left) / sizeof(left[0]));
+    for (size_t i = 0; i < c.n_entries; i++)
+        if (memcmp(&c.entries[i], &left[i], sizeof(left[i])) != 0)
+            fail_msg("leaf %#x.%u: %#x %#x %#x %#x", c.entries[i].function, c.entries[i].index,
+                     c.entries[i].eax, c.entries[i].ebx, c.entries[i].ecx, c.entries[i].edx);
+}
+
 static void filter_is_idempotent(void **unused)
 {
     struct x86_cpuid c = full_cpu();
@@ -155,8 +200,11 @@ static void describes_in_one_line(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hides_what_cannot_be_restored), cmocka_unit_test(filter_is_idempotent),
-        cmocka_unit_test(check_names_what_is_missing),   cmocka_unit_test(encodes_and_decodes),
+        cmocka_unit_test(a_guest_is_told_this_and_no_more),
+        cmocka_unit_test(hides_what_cannot_be_restored),
+        cmocka_unit_test(filter_is_idempotent),
+        cmocka_unit_test(check_names_what_is_missing),
+        cmocka_unit_test(encodes_and_decodes),
         cmocka_unit_test(describes_in_one_line),
     };
 

@@ -97,3 +97,21 @@ def machines_outlive_neither_the_process_that_starts_them_nor_it_them(world):
     world.daemon.look_at_waiting(lambda _: None)
     world.daemon.kill_jail()
     check_equal(world.client.run_ok(python_skill("print(2)"))["stdout"], "2\n", "the next run")
+
+
+@case
+def machines_that_are_never_reset_run_with_less(world):
+    """They have the shortest filter, and KVM holds their guests to their CPUID: an execution without a skill's
+    disk, and one with it."""
+    settings = world.root / "once.yaml"
+    settings.write_text("machines:\n  parked: 0\n")
+    daemon = world.copy_of_snapshots("once", ["--config", str(settings)])
+    daemon.start()
+    script = "import os, time\nprint(time.time() > 1e9, len(os.urandom(8)), time.sleep(0.1))"
+    body = python_skill(script, name="once", front="version: 1.0.0\n")
+    answer = daemon.client.request("POST", "/v1/skills", body, {"Content-Type": "application/zip"})
+    check_equal(answer.status, 201, "the push")
+    for result in (daemon.client.run_ok(body), daemon.client.run_ok(skill="once")):
+        check_equal((result["stdout"], result["machine"]), ("True 8 None\n", "fresh"), "the run")
+    check_equal(daemon.metrics("skillvm_machine_takes_total")['kind="started"'], 2, "machines for one run each")
+    check_equal(daemon.stop(), 0, "its exit status")

@@ -45,6 +45,7 @@ MEMORY_MAX, TAKE_BYTES = 40 * MIB, 48 * MIB
 PROCESSES_MAX, TAKE_PROCESSES = 16, 40
 DESCRIPTORS_MAX, TAKE_DESCRIPTORS = 32, 100
 LOG_BYTES, LOG_MAX, TAKE_LOG = 4096, 1 << 16, 1 << 18
+TAKE_DISK = 4 * MIB
 
 # vmm/harden.h, as numbers of taken/taken.h; then what the daemon gives; then what skillvm-jail gives up
 # before it starts anything, and the layers of vmm/jail/jail.h.
@@ -59,7 +60,7 @@ SPOILS = {"its server was reached", "a process is traced",
           *(f"its {fact} changed" for fact in ("namespaces", "root", "program", "user", "processes",
                                                "number of descriptors", "memory"))}
 # What another machine reads meanwhile that has just been started.
-CHANGES_FILES = {"write", "map"}
+CHANGES_FILES = {"write", "map", "disk"}
 # Cells: of somebody else's machine, of the one that tries, and of the next.
 OTHER, FIRST, SECOND = range(3)
 
@@ -155,10 +156,14 @@ class Host:
         libc("syscall", 250, 5, self.key, 0x3F3F0000, 0, 0)
 
     def start_process(self):
-        """One of the daemon's own, with a secret in its environment."""
+        """One of the daemon's own, with a secret in its environment, and one in a file that has no name."""
         environment = {"CANARY": self.secret()}
-        self.process = subprocess.Popen(["/bin/sleep", "1000000"], env=environment,
-                                        preexec_fn=drop_capabilities)
+        held = self.folder / "held"
+        held.write_text(self.secret())
+        with held.open() as file:
+            self.process = subprocess.Popen(["/bin/sleep", "1000000"], env=environment, stdin=file,
+                                            preexec_fn=drop_capabilities)
+        held.unlink()
         stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         # Field 50, counted from 1, the third being the first here.
         self.environment_at = int(stat[47])
@@ -407,7 +412,7 @@ class Trial:
             udp=host.udp.getsockname()[1], free_port=host.free_port, process=host.process.pid,
             process_address=host.environment_at, machine=self.other.number, machine_address=self.other.address,
             stream=STREAM_FD, shared_memory=host.memory_key, key=host.key, take_bytes=TAKE_BYTES,
-            take_processes=TAKE_PROCESSES, take_descriptors=TAKE_DESCRIPTORS, take_log=TAKE_LOG)
+            take_processes=TAKE_PROCESSES, take_descriptors=TAKE_DESCRIPTORS, take_log=TAKE_LOG, take_disk=TAKE_DISK)
 
     def look(self, before, cgroup, told):
         """What is different from before."""

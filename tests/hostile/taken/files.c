@@ -37,6 +37,25 @@ static int try_open(void)
     return tell_file(open(taken_given("secret"), O_RDONLY));
 }
 
+/* By the root folder of a process of the daemon's. */
+static int try_proc_root(void)
+{
+    const long process = taken_number("process");
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/root%s", process, taken_given("secret"));
+    return tell_file(open(path, O_RDONLY));
+}
+
+/* What it has open, and nobody has a name for. */
+static int try_proc_file(void)
+{
+    char path[32];
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/fd/0", taken_number("process"));
+    return tell_file(open(path, O_RDONLY));
+}
+
 /* By the folders that it was given, and those above them. */
 static int try_inherited(void)
 {
@@ -132,6 +151,24 @@ static int try_write(void)
     return with_each_file(write_to);
 }
 
+/* At the end of each, by all that a file of the host's lets it. */
+static int grow(int fd, const struct stat *st)
+{
+    static const char piece[4096];
+    int r = 0;
+
+    for (long n = 0; r == 0 && n < taken_number("take-disk"); n += (long)sizeof(piece))
+        r = taken_done(pwrite(fd, piece, sizeof(piece), st->st_size + n));
+    if (r == 0)
+        return 0;
+    return taken_done(ftruncate(fd, st->st_size + taken_number("take-disk")));
+}
+
+static int try_disk(void)
+{
+    return with_each_file(grow);
+}
+
 static int map_to(int fd, const struct stat *st)
 {
     char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -184,6 +221,9 @@ const struct attempt taken_files[] = {
     {"limits", try_limits},
     {"write", try_write},
     {"map", try_map},
+    {"disk", try_disk},
+    {"proc-root", try_proc_root},
+    {"proc-file", try_proc_file},
     {"device", try_device},
     {"machine", try_machine},
     {"vcpu", try_vcpu},

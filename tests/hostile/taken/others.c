@@ -4,11 +4,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/keyctl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/shm.h>
@@ -123,6 +125,24 @@ static int try_read(void)
     return tell_memory("process", "process-address");
 }
 
+/* The same as a file. */
+static int try_proc_memory(void)
+{
+    char path[32], bytes[SECRET_BYTES];
+    ssize_t n;
+    int fd, r;
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/mem", taken_number("process"));
+    fd = open(path, O_RDONLY);
+    n = fd < 0 ? -1 : pread(fd, bytes, sizeof(bytes), taken_number("process-address"));
+    r = taken_done(n);
+    if (n > 0)
+        taken_tell(bytes, (size_t)n);
+    if (fd >= 0)
+        (void)close(fd);
+    return r;
+}
+
 static int try_read_machine(void)
 {
     return tell_memory("machine", "machine-address");
@@ -178,6 +198,7 @@ const struct attempt taken_others[] = {
     {"end-machine", try_end_machine},
     {"trace", try_trace},
     {"read", try_read},
+    {"proc-memory", try_proc_memory},
     {"read-machine", try_read_machine},
     {"stream", try_stream},
     {"shared-memory", try_shared_memory},

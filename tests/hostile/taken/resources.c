@@ -12,11 +12,11 @@
 
 #define PIECE (1u << 20)
 
-/* So many bytes as the driver says, of a mapping. */
-static int take(int flags)
+/* So many bytes as the driver says, of a mapping of a file or of none. */
+static int take(int flags, int fd)
 {
     size_t bytes = (size_t)taken_number("take-bytes");
-    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
 
     if (p == MAP_FAILED)
         return -errno;
@@ -27,12 +27,12 @@ static int take(int flags)
 
 static int try_memory(void)
 {
-    return take(MAP_PRIVATE);
+    return take(MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
 static int try_shared(void)
 {
-    return take(MAP_SHARED);
+    return take(MAP_SHARED | MAP_ANONYMOUS, -1);
 }
 
 /* In the kernel's memory, as a file without a name. */
@@ -44,6 +44,19 @@ static int try_memory_file(void)
 
     for (long n = 0; r == 0 && n < taken_number("take-bytes"); n += PIECE)
         r = taken_done(write(fd, piece, PIECE));
+    if (r < 0 && fd >= 0)
+        (void)close(fd);
+    return r;
+}
+
+/* One that has no byte written, and is made larger and mapped. */
+static int try_large_file(void)
+{
+    int fd = memfd_create("taken", 0);
+    int r = taken_done(fd < 0 ? -1 : ftruncate(fd, taken_number("take-bytes")));
+
+    if (r == 0)
+        r = take(MAP_SHARED, fd);
     if (r < 0 && fd >= 0)
         (void)close(fd);
     return r;
@@ -86,6 +99,7 @@ const struct attempt taken_resources[] = {
     {"memory", try_memory},
     {"shared", try_shared},
     {"memory-file", try_memory_file},
+    {"large-file", try_large_file},
     {"processes", try_processes},
     {"descriptors", try_descriptors},
     {"log", try_log},

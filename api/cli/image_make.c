@@ -258,6 +258,9 @@ static int find_recipe(const struct cli *cli, const struct order *order, const c
     if (access(cli_join(folder, file, ret), R_OK) == 0 ||
         access(cli_join(order->folder, file, ret), R_OK) == 0)
         return 0;
+    /* Who only asks whether there is one hears of no other. */
+    if (!err)
+        return -ENOENT;
     return err_set(err, ENOENT, "there is no recipe %.64s, neither in %s nor in %s%s", file,
                    folder, order->folder, image_recipes_hint(cli, &none, asked, hint));
 }

@@ -346,7 +346,7 @@ static unsigned push_many(const struct harness *h, const char *headers, const ch
         snprintf(version, sizeof(version), "%u.0", i + 1);
         a = push(h, headers, name, version, "print(1)", "");
         if (a.status != 201) {
-            expect(a, 413, "remove versions or files");
+            expect(a, 413, "remove versions, files or sessions");
             return i;
         }
         answer_finish(&a);

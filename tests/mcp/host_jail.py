@@ -14,15 +14,16 @@ import socket
 import struct
 import sys
 
-HEADER = pathlib.Path(__file__).resolve().parents[2] / "vmm/jail/jail.h"
-VERSION = int(re.search(r"#define JAIL_VERSION (\d+)u", HEADER.read_text())[1])
-HELLO = struct.Struct("=II384x")  # version, layers, why each is missing
+HEADER = (pathlib.Path(__file__).resolve().parents[2] / "vmm/jail/jail.h").read_text()
+VERSION = int(re.search(r"#define JAIL_VERSION (\d+)u", HEADER)[1])
+N_LAYERS = len(re.findall(r"\[JAIL_\w+\] = \"", HEADER))
+HELLO = struct.Struct(f"=II{96 * N_LAYERS}x")  # version, layers, why each is missing
 REQUEST = struct.Struct("=II8xQ1024s")  # version, wish, memory, arguments
 REPLY = struct.Struct("=iiI")  # process, errno, whether memory ended it
 LOOK = 1
 SYS_CLONE, CLONE_PARENT = 56, 0x8000
 FIRST_FD = 5
-LAYERS = 15
+LAYERS = (1 << N_LAYERS) - 1
 
 
 def be_machine(program, arguments, fds):

@@ -224,8 +224,8 @@ static void a_skill_imports_what_it_needs(void **state)
     snprintf(path, sizeof(path), "%s/skill", top);
     put("skill/main.py", 0600, "import json\n");
     meet(0, &(struct image_need){.path = path, .build = true}, "");
-    /* Nothing that is missing is in any, or not all of it. */
-    put("skill/main.py", 0600, "import numpy, leftpad\n");
+    /* Nothing that is missing is in any. */
+    put("skill/main.py", 0600, "import leftpad\n");
     meet(0, &(struct image_need){.path = path, .build = true}, "");
     put("skill/main.py", 0600, "import torch\n");
     meet(0, &(struct image_need){.path = path, .build = true}, "");
@@ -241,6 +241,9 @@ static void a_skill_imports_what_it_needs(void **state)
     assert_non_null(strstr(read_back("said"), "there is no image data yet: building it"));
     /* What it has now is what the builder listed: it is not built again. */
     meet(0, &(struct image_need){.path = path, .build = true}, "data\n");
+    /* The one that brings the most of it, which is not all. */
+    put("skill/main.py", 0600, "import numpy, uno, leftpad\n");
+    meet(EREMOTEIO, &(struct image_need){.path = path, .build = true}, "data\nbroken\n");
 }
 
 /* As of a skill, whether it says what it is in or only begins so. */

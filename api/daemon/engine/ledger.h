@@ -35,6 +35,12 @@ void ledger_stop(struct ledger *ledger);
 void ledger_destroy(struct ledger *ledger);
 
 /*
+ * What all nodes call something of a tenant's that it has a word for, of up to LIMIT_KEY_BYTES:
+ * the prefix and ID_DIGITS digits. 0, or -errno.
+ */
+int ledger_name(const char *prefix, const char *tenant, const char *word, char *ret,
+                size_t size);
+/*
  * The id of what a tenant begins under a key: the same at all nodes, so that one key begins one
  * execution.
  */

@@ -16,18 +16,25 @@
 #define FOLLOW_NS (5 * NS_PER_SECOND)
 #define SLICE_NS  (100 * NS_PER_MS)
 
-int ledger_id_of_key(const char *tenant, const char *key, char ret[RECORD_ID_SIZE])
+/* No tenant's id has a slash in it. */
+int ledger_name(const char *prefix, const char *tenant, const char *word, char *ret,
+                size_t size)
 {
     char text[TENANT_ID_SIZE + LIMIT_KEY_BYTES + 2], digest[SHA256_HEX_SIZE];
-    int n = snprintf(text, sizeof(text), "%s/%s", tenant, key), r;
+    int n = snprintf(text, sizeof(text), "%s/%s", tenant, word), r;
 
     if (n < 0 || (size_t)n >= sizeof(text))
         return -EINVAL;
     r = sha256_of(text, (size_t)n, digest);
     if (r < 0)
         return r;
-    (void)snprintf(ret, RECORD_ID_SIZE, ID_EXECUTION "%.32s", digest);
+    (void)snprintf(ret, size, "%s%.32s", prefix, digest);
     return 0;
+}
+
+int ledger_id_of_key(const char *tenant, const char *key, char ret[RECORD_ID_SIZE])
+{
+    return ledger_name(ID_EXECUTION, tenant, key, ret, RECORD_ID_SIZE);
 }
 
 static void copy(char *ret, size_t size, const char *text)

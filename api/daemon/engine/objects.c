@@ -371,6 +371,27 @@ int objects_drop(struct objects *o, const char *digest, struct err *err)
     return cluster ? cluster_object_remove(cluster, digest, is_named, o->env.registry, err) : 0;
 }
 
+static int change_and_confirm(struct objects *o, const char *digest, int fd,
+                              objects_change_fn *change, void *ctx, struct err *err)
+{
+    int r = change(ctx, err);
+
+    return r < 0 ? r : objects_confirm(o, digest, fd, err);
+}
+
+int objects_share(struct objects *o, const char *digest, int fd, objects_change_fn *change,
+                  void *ctx, bool *ret_sent, struct err *err)
+{
+    struct err ignored = {0};
+    int r = objects_send(o, CLUSTER_OF_CHANGES, digest, fd, err);
+
+    if (r < 0)
+        return r;
+    r = change_and_confirm(o, digest, fd, change, ctx, err);
+    *ret_sent = r < 0 && objects_drop(o, digest, &ignored) < 0;
+    return r;
+}
+
 /* The cluster, which then stays; or NULL. */
 static struct cluster *begin_sweep(struct objects *o)
 {

@@ -49,6 +49,15 @@ int objects_send(struct objects *objects, enum cluster_kept kept, const char *di
 
 /* A row names now what was sent, as of cluster_object_confirm; on its own it does nothing. */
 int objects_confirm(struct objects *objects, const char *digest, int fd, struct err *err);
+/* Makes the row that names one. 0 or -errno. */
+typedef int objects_change_fn(void *ctx, struct err *err);
+/*
+ * Gives the servers what a file holds, makes the row that names it, and looks whether it is
+ * there still: somebody may have removed it for want of the row. Without a row it goes again;
+ * *ret_sent: and could not. 0; of objects_send; what change gives.
+ */
+int objects_share(struct objects *objects, const char *digest, int fd,
+                  objects_change_fn *change, void *ctx, bool *ret_sent, struct err *err);
 /* Removes one of changes from the servers, as of cluster_object_remove; the same. */
 int objects_drop(struct objects *objects, const char *digest, struct err *err);
 

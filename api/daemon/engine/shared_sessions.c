@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/shared_sessions.h"
 
+#include "api/daemon/engine/ledger.h"
 #include "api/daemon/registry/registry_session_plan.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/terms/limits.h"
-#include "api/skill/sha256.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -38,18 +38,9 @@ void shared_sessions_destroy(struct shared_sessions *s)
     free(s);
 }
 
-/* No tenant's id has a slash in it. */
 static int name_key(const char *tenant, const char *id, char ret[HOLD_KEY_SIZE])
 {
-    char text[TENANT_ID_SIZE + CHANGE_SESSION_NAME_SIZE + 1], digest[SHA256_HEX_SIZE];
-    int n = snprintf(text, sizeof(text), "%s/%s", tenant, id), r;
-
-    if (n < 0 || (size_t)n >= sizeof(text))
-        return -EINVAL;
-    r = sha256_of(text, (size_t)n, digest);
-    if (r == 0)
-        (void)snprintf(ret, HOLD_KEY_SIZE, ID_SESSION "%.32s", digest);
-    return r;
+    return ledger_name(ID_SESSION, tenant, id, ret, HOLD_KEY_SIZE);
 }
 
 int shared_sessions_take(struct shared_sessions *s, const char *tenant, const char *id,
@@ -136,29 +127,19 @@ static int plan_commit(void *ctx, struct change *ret, struct err *err)
     return r < 0 ? r : registry_session_plan(registry, session, wanted->before, ret, err);
 }
 
-/* Once there is a row: somebody may have removed the object for want of it. */
-static int change_and_confirm(struct wanted *wanted, struct err *err)
+static int change(void *ctx, struct err *err)
 {
-    struct shared_sessions *s = wanted->sessions;
-    int r = changes_make(s->changes, plan_commit, wanted, err);
+    const struct wanted *wanted = ctx;
 
-    return r < 0 ? r
-                 : objects_confirm(s->env.objects, wanted->session->digest, wanted->fd, err);
+    return changes_make(wanted->sessions->changes, plan_commit, ctx, err);
 }
 
 static int send_and_change(void *ctx, bool *ret_sent, struct err *err)
 {
-    struct wanted *wanted = ctx;
-    struct objects *objects = wanted->sessions->env.objects;
-    const char *digest = wanted->session->digest;
-    struct err ignored = {0};
-    int r = objects_send(objects, CLUSTER_OF_CHANGES, digest, wanted->fd, err);
+    const struct wanted *wanted = ctx;
 
-    if (r < 0)
-        return r;
-    r = change_and_confirm(wanted, err);
-    *ret_sent = r < 0 && objects_drop(objects, digest, &ignored) < 0;
-    return r;
+    return objects_share(wanted->sessions->env.objects, wanted->session->digest, wanted->fd,
+                         change, ctx, ret_sent, err);
 }
 
 /* What no row names any more goes from the servers, or counts while it stays. */

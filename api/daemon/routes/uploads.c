@@ -56,27 +56,18 @@ struct sharing {
     const struct registry_file *row;
 };
 
-/* Once there is a row: somebody may have removed the object for want of it. */
-static int change_and_confirm(const struct sharing *s, struct err *err)
+static int change(void *ctx, struct err *err)
 {
-    struct daemon *d = s->daemon;
-    int r = file_changes_put(d->changes, d->registry, s->tenant, s->row, err);
+    const struct sharing *s = ctx;
 
-    return r < 0 ? r : objects_confirm(d->objects, s->row->digest, s->fd, err);
+    return file_changes_put(s->daemon->changes, s->daemon->registry, s->tenant, s->row, err);
 }
 
 static int send_and_change(void *ctx, bool *ret_sent, struct err *err)
 {
     const struct sharing *s = ctx;
-    struct objects *objects = s->daemon->objects;
-    struct err ignored = {0};
-    int r = objects_send(objects, CLUSTER_OF_CHANGES, s->row->digest, s->fd, err);
 
-    if (r < 0)
-        return r;
-    r = change_and_confirm(s, err);
-    *ret_sent = r < 0 && objects_drop(objects, s->row->digest, &ignored) < 0;
-    return r;
+    return objects_share(s->daemon->objects, s->row->digest, s->fd, change, ctx, ret_sent, err);
 }
 
 /* The object at the servers, then the row of all nodes. What is refused leaves no row. */

@@ -174,6 +174,31 @@ static void a_use_is_told_once(void **state)
     registry_close(registry);
 }
 
+/* What a daemon has on its own, whose object no server has, is told by who commits it. */
+static void what_is_not_the_clusters_is_not_told(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct registry_session own = session("own", digest_a, 2);
+    const struct registry_execution acceptance = {.id = "exec_1",
+                                                  .skill_name = "x",
+                                                  .skill_version = "1",
+                                                  .skill_digest = "d",
+                                                  .accepted_ns = 1};
+    const struct registry_ending ending = {
+        .status = "success", .result = "", .finished_ns = 2, .session = &own};
+    struct change use = {0};
+
+    assert_int_equal(registry_execution_accept(registry, TENANT_DEFAULT, &acceptance, NULL), 0);
+    assert_int_equal(registry_execution_end(registry, "exec_1", &ending, NULL), 0);
+    assert_int_equal(registry_session_use(registry, TENANT_DEFAULT, "own", 9, NULL), 0);
+    assert_int_equal(registry_session_plan_use(registry, "", &use, NULL), -ENOENT);
+    use = plan(registry, "own", digest_b, DIGEST_A, 10);
+    assert_int_equal(make(registry, &use, 1), 0);
+    assert_int_equal(registry_session_use(registry, TENANT_DEFAULT, "own", 11, NULL), 0);
+    assert_int_equal(registry_session_plan_use(registry, "", &use, NULL), 0);
+    registry_close(registry);
+}
+
 /* What a session holds is at the servers as what a skill does is. */
 static void its_object_is_the_clusters(void **state)
 {
@@ -203,6 +228,7 @@ int main(void)
         IN_DIR(who_did_not_see_the_last_one_changes_nothing),
         IN_DIR(one_of_before_gives_way),
         IN_DIR(a_use_is_told_once),
+        IN_DIR(what_is_not_the_clusters_is_not_told),
         IN_DIR(its_object_is_the_clusters),
     };
 

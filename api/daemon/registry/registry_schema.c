@@ -268,10 +268,11 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " noted_ns INTEGER NOT NULL);",
 
     /*
-     * What a cluster calls the row of a session, and the use of it that all its nodes know of.
+     * What a cluster calls the row of a session, and the use of it that all its nodes know of
+     * (0: none, it is this daemon's own).
      */
     "ALTER TABLE sessions ADD COLUMN entry TEXT;"
     "ALTER TABLE sessions ADD COLUMN told_ns INTEGER NOT NULL DEFAULT 0;"
-    "UPDATE sessions SET entry = 'ses_' || lower(hex(randomblob(16))), told_ns = used_ns;"
+    "UPDATE sessions SET entry = 'ses_' || lower(hex(randomblob(16)));"
     "CREATE UNIQUE INDEX sessions_entry ON sessions(entry);",
 };

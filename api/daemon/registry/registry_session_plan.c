@@ -12,7 +12,9 @@ enum statement { ENTRY_OF, NEXT_USED, N_STATEMENTS };
 
 static const char *const text[N_STATEMENTS] = {
     [ENTRY_OF] = "SELECT entry FROM sessions WHERE tenant_id = ?1 AND id = ?2",
+    /* Not of those that this daemon has on its own: the servers lack what they hold. */
     [NEXT_USED] = "SELECT entry FROM sessions WHERE entry > ?1 AND used_ns > told_ns"
+                  " AND told_ns > 0"
                   " ORDER BY entry LIMIT 1",
 };
 

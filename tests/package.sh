@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the packages as a user would, in a clean Debian 12, runs a skill there, and removes them:
+# Installs the packages as a user would, in a clean Debian 12, runs a skill and follows docs/tutorial.md
+# there, and removes them:
 #   package.sh --build DIR     DIR/packages holds them (./dev package)
 # Needs root, debootstrap and lintian. The last line is the totals. Exit status: 0 all passed, 1 some
 # failed, 77 nothing could run.
@@ -9,7 +10,7 @@ set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit
 [[ ${1:-} == --build && -d ${2:-} ]] || {
-    sed -n '5p' "$0" | cut -c3- >&2
+    sed -n '6p' "$0" | cut -c3- >&2
     exit 2
 }
 build=$(realpath "$2")
@@ -71,6 +72,15 @@ runs_a_skill() {
         grep -Eq '"status": ?"success"' "$work/result" && grep -Eq '"words": ?6' "$work/result"
 }
 
+# In the project's files as they came, as docs/tutorial.md says.
+# shellcheck disable=SC2016 # the inner shell runs it
+follows_the_tutorial() {
+    mkdir "$root/root/skillvm" && git archive HEAD | tar -C "$root/root/skillvm" -x &&
+        inside apt-get -qq -y --no-install-recommends install curl jq python3 &&
+        inside bash -c 'cd /root/skillvm && eval "$(./dev shell-env)" && tests/mcp/tutorial.py . --times' &&
+        inside skillvm down
+}
+
 # Each document is whole, and has the packages of the lists that the builders left.
 names_what_it_holds() {
     python3 - "$root/usr/share/doc" "$build/share/skillvm" <<'END'
@@ -113,6 +123,8 @@ if ((failed == 0)); then
     try knows_its_version inside skillvm version
     try names_what_it_holds names_what_it_holds
     try runs_a_skill runs_a_skill
+    try follows_the_tutorial follows_the_tutorial
+    grep '^ *[0-9.]* s  ' "$work/log" # what each step took
     try installs_dev installs 'libskillvm0_*.deb' 'skillvm-dev_*.deb'
     try builds_a_program builds_a_program
     try goes goes

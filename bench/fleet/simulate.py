@@ -29,7 +29,7 @@ SERVERS = 3
 RECORDS = 2         # of an execution in a stream: accepted, ended
 AT_THE_LEADER = 6   # messages of a record there: in, acknowledged, to two others and back
 NAMES = {"group": "here, else the queue group", "two": "here, else the better of two",
-         "warm": "who has the snapshot first",
+         "warm": "who has the snapshot first (what nodes do)",
          "central": "one central queue (a bound)"}
 
 

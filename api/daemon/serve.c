@@ -16,7 +16,6 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/drain.h"
 #include "api/daemon/routes/forward.h"
-#include "api/daemon/routes/live.h"
 #include "api/daemon/routes/seen.h"
 #include "api/daemon/store/data_folder.h"
 #include "api/daemon/terms/limits.h"
@@ -337,12 +336,7 @@ static void warn_of_plain_http(const char *address)
 /* Of other nodes that have no room. */
 static int take_calls(struct daemon *d, struct forward_place *place, struct err *err)
 {
-    const struct cluster_service service = {.ctx = place,
-                                            .has_room = forward_has_room,
-                                            .lend = forward_lend,
-                                            .take = forward_take,
-                                            .wish = forward_wish,
-                                            .look = live_look};
+    const struct cluster_service service = forward_service(place);
     int r = d->cluster ? cluster_serve(d->cluster, &service, err) : 0;
 
     if (r == 0 && d->ledger)

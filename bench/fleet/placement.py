@@ -3,9 +3,10 @@
 result. Times are seconds.
 
 What a step costs is measured (class Costs); what comes and how long it works is made up (class
-World and arrivals).
+World and arrivals), or was recorded.
 """
 
+import csv
 import heapq
 import itertools
 import random
@@ -39,6 +40,7 @@ class World:
     again_s: float = 0.05        # a node whose queue is not empty asks the others
     rack: float = 0.1            # of the nodes, where one is lost
     seed: int = 1
+    recorded: tuple = ()         # (second, tenant, skill, work), all that comes in "recorded"
 
 
 FLOODING = 0
@@ -52,8 +54,38 @@ def load_at(pattern, share):
     return 0.5 if pattern == "flood" else 0.7
 
 
+RECORDED = "recorded"
+
+
+def record(lines):
+    """What recorded lines say, as (second, tenant, skill, work) in their order, the first at 0, with
+    numbers for names. Each is CSV: second, tenant, skill, seconds of work."""
+    rows, tenants, skills = [], {}, {}
+    for number, row in enumerate(csv.reader(lines), 1):
+        try:
+            at, tenant, skill, work = row
+            found = (float(at), float(work))
+        except ValueError:
+            raise ValueError(f"line {number}: not second, tenant, skill, seconds of work") from None
+        if not (abs(found[0]) < float("inf") and 0 <= found[1] < float("inf")):
+            raise ValueError(f"line {number}: no such time")
+        rows.append((found[0], tenants.setdefault(tenant, len(tenants)),
+                     skills.setdefault((tenant, skill), len(skills)), found[1]))
+    rows.sort()
+    return tuple((at - rows[0][0], *rest) for at, *rest in rows)
+
+
+def recorded_world(nodes, recorded, seed=1):
+    """The world in which that comes."""
+    return World(nodes, RECORDED, seconds=max(recorded[-1][0], 1.0), seed=seed, recorded=recorded,
+                 skills=1 + max(skill for _, _, skill, _ in recorded))
+
+
 def arrivals(world, rng):
     """(time, tenant, skill, work) in their order."""
+    if world.pattern == RECORDED:
+        yield from world.recorded
+        return
     per_s = world.nodes * world.slots / world.work_s
     weights = list(itertools.accumulate(1 / (i + 1) for i in range(world.skills)))
     at = 0.0

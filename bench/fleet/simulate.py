@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulates how a fleet places executions: 10, 100 and 1,000 nodes, four patterns of arrivals, four
-placements. What steps cost is measured, what comes is made up; one seed gives one result.
+placements. What steps cost is measured, what comes is made up, or was recorded; one seed gives one
+result.
 
 Writes one JSON object a line (simulated.jsonl), the same as tables (simulated.md) and plots into a
 folder, and prints the tables.
 
-    python3 -B bench/fleet/simulate.py [--measured FILE] [--nodes N]… [--seed N] [--output DIR]
+    python3 -B bench/fleet/simulate.py [--measured FILE] [--arrivals FILE] [--nodes N]… [--seed N]
+                                       [--output DIR]
+
+A file of arrivals has a line of CSV for each execution: second, tenant, skill, seconds of work.
 """
 
 import argparse
@@ -20,7 +24,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent))
 
-from placement import FLOODING, PATTERNS, PLACEMENTS, Costs, World  # noqa: E402
+from placement import (  # noqa: E402
+    FLOODING, PATTERNS, PLACEMENTS, Costs, World, record, recorded_world)
 from report import block, head, number, table  # noqa: E402
 
 SCHEMA = "skillvm-simulation-fleet/1"
@@ -29,7 +34,7 @@ SERVERS = 3
 RECORDS = 2         # of an execution in a stream: accepted, ended
 AT_THE_LEADER = 6   # messages of a record there: in, acknowledged, to two others and back
 NAMES = {"group": "here, else the queue group", "two": "here, else the better of two",
-         "warm": "who has the snapshot first",
+         "warm": "who has the snapshot first (what nodes do)",
          "central": "one central queue (a bound)"}
 
 
@@ -83,17 +88,23 @@ def figures(fleet):
                          fleet.messages / 2 / world.seconds, fleet.costs.entry_s).items()}}
 
 
+def worlds(options, nodes):
+    """What is to be run for so many nodes: all patterns, or what was recorded."""
+    if options.arrivals:
+        return [recorded_world(nodes, options.arrivals, options.seed)]
+    return [World(nodes, pattern, seconds=options.seconds, seed=options.seed) for pattern in PATTERNS]
+
+
 def simulate(options, costs, out):
     rows = []
     for nodes in options.nodes or NODES:
-        for pattern in PATTERNS:
+        for world in worlds(options, nodes):
             for placement in PLACEMENTS:
                 began = time.monotonic()
-                world = World(nodes, pattern, seconds=options.seconds, seed=options.seed)
                 row = figures(placement(world, costs).run())
                 rows.append(row)
                 out.write(json.dumps(row) + "\n")
-                print(f"fleet: {nodes} nodes, {pattern}, {placement.name}: "
+                print(f"fleet: {nodes} nodes, {world.pattern}, {placement.name}: "
                       f"{time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
     return rows
 
@@ -102,9 +113,13 @@ def wait(summary):
     return "/".join(number(summary[p]) for p in ("p50", "p90", "p99")) if summary else "–"
 
 
+def patterns_of(rows):
+    return list(dict.fromkeys(row["pattern"] for row in rows))
+
+
 def markdown(rows):
     lines = []
-    for pattern in PATTERNS:
+    for pattern in patterns_of(rows):
         mine = [row for row in rows if row["pattern"] == pattern]
         heads = ["", "nodes", "wait, ms (p50/p90/p99)", "warm", "forwarded", "messages a second",
                  "refused"]
@@ -128,7 +143,7 @@ def plot_waits(rows, out):
     lines, title = [], f"Wait before a skill runs, {most:,} nodes (simulated)"
     for quantile in ("p50", "p99"):
         lines += block(quantile, [(pattern, *(by[pattern, place][quantile] for place in places))
-                                  for pattern in PATTERNS])
+                                  for pattern in patterns_of(rows)])
     lines += [*head(out, title), f'set multiplot layout 1,2 title "{title}" noenhanced',
               "set style data histogram", "set style histogram clustered gap 1",
               "set style fill solid 0.85 noborder", "set logscale y", "set yrange [10:300000]",
@@ -162,11 +177,21 @@ def plots(rows, costs, folder):
         subprocess.run(["gnuplot"], input="\n".join(script) + "\n", text=True, check=True)
 
 
+def read_arrivals(path):
+    with open(path, encoding="utf-8", newline="") as lines:
+        found = record(lines)
+    if not found:
+        raise ValueError("there are no arrivals")
+    return found
+
+
 def arguments(words=None):
     parser = argparse.ArgumentParser(prog="simulate.py", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measured", type=Path, metavar="FILE",
                         help="take costs from what measure.py wrote (default: those of docs/fleet.md)")
+    parser.add_argument("--arrivals", type=Path, metavar="FILE",
+                        help="what was recorded, in place of the patterns")
     parser.add_argument("--nodes", type=int, action="append", metavar="N",
                         help=f"so many nodes; may repeat (default {', '.join(map(str, NODES))})")
     parser.add_argument("--seconds", type=float, default=30, help="of arrivals (default 30)")
@@ -174,7 +199,13 @@ def arguments(words=None):
     parser.add_argument("--no-plots", action="store_true", help="draw nothing")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench-fleet",
                         metavar="DIR", help="where the results go (default build/bench-fleet)")
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    if options.arrivals:
+        try:
+            options.arrivals = read_arrivals(options.arrivals)
+        except (OSError, ValueError) as error:
+            parser.error(f"--arrivals: {error}")
+    return options
 
 
 def main():

@@ -87,6 +87,38 @@ class Placements(unittest.TestCase):
             self.assertEqual(set(fleet.refused), {FLOODING}, kind.name)
 
 
+class Recorded(unittest.TestCase):
+    LINES = ("5.5,a,one,0.25", "5,b,one,1", "7,a,one,0.5", "9.5,a,two,0")
+
+    def test_what_was_recorded_comes_as_it_came(self):
+        found = placement.record(self.LINES)
+        # Skills of two tenants are two.
+        self.assertEqual(found, ((0, 1, 1, 1), (0.5, 0, 0, 0.25), (2, 0, 0, 0.5), (4.5, 0, 2, 0)))
+        for kind in PLACEMENTS:
+            fleet = kind(placement.recorded_world(3, found), Costs()).run()
+            self.assertEqual([row[1] for row in sorted(fleet.rows, key=lambda row: row[1])],
+                             [0, 0.5, 2, 4.5], kind.name)
+
+    def test_what_is_no_arrival_is_told_with_its_line(self):
+        for line in ("1,a,one", "x,a,one,1", "1,a,one,-1", "nan,a,one,1", "1,a,one,inf", ""):
+            with self.assertRaisesRegex(ValueError, "line 2: "):
+                placement.record((self.LINES[0], line))
+
+    def test_the_program_takes_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "arrivals.csv")
+            path.write_text("\n".join(self.LINES) + "\n")
+            command = [sys.executable, "-B", str(FLEET / "simulate.py"), "--no-plots", "--nodes", "2",
+                       "--output", folder, "--arrivals"]
+            done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=True)
+            self.assertIn("recorded:", done.stdout)
+            self.assertNotIn("steady:", done.stdout)
+            path.write_text("nothing\n")
+            done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("--arrivals: line 1: ", done.stderr)
+
+
 class Shown(unittest.TestCase):
     def test_tables_and_plots_name_all(self):
         rows = [simulate.figures(run(kind, pattern)) for pattern in PATTERNS for kind in PLACEMENTS]

@@ -429,6 +429,7 @@ class Api(unittest.TestCase):
         seen = self.until(lambda: api.get("/v1/admin/cluster").json,
                           lambda seen: seen["state"] == "joined" and seen["nodes"])
         self.assertEqual((seen["node"], seen["nodes"][0]["labels"]), ("a", {"rack": "1"}))
+        self.assertEqual(seen["nodes"][0]["snapshots"], 0)
         self.assertIsNone(self.until(lambda: api.get("/v1/admin/cluster").json,
                                      lambda seen: seen["audit"]["followed"])["audit"]["message"])
         drain = "/v1/admin/cluster/nodes/a/drain"

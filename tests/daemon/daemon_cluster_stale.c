@@ -16,7 +16,10 @@
 #define RUN(how) "{\"skill\":\"demo\",\"async\":true,\"env\":{\"FAKE\":\"" how "\"}"
 #define TENANTS  "/v1/admin/tenants"
 #define TENANT   "$KV.skillvm_registry.tenant."
-#define NOBODY   "ten_0123456789abcdef0123456789abcdef"
+#define HOLD     "ses_0123456789abcdef0123456789abcdef"
+/* More than are read again in any case. */
+#define REVISIONS 1100u
+#define NOBODY    "ten_0123456789abcdef0123456789abcdef"
 
 static void begin(struct nats_world *w, struct harness *a, struct harness *b)
 {
@@ -233,6 +236,40 @@ static void a_newer_version_is_told(void **state)
     end(&w, &a, &b);
 }
 
+/*
+ * So is a record of a later version, but this one goes on: what comes behind it is here. Yet a
+ * process that begins reads from it on, for it may be of that version; what began with the last
+ * of all would not see it, for more came than is read again.
+ */
+static void a_newer_record_is_read_again(void **state)
+{
+    static const char newer[] = "{\"schema\":2,\"what\":\"ever\"}";
+    static const char id[] = "exec_0123456789abcdef0123456789abcdef";
+    struct nats_world w = {0};
+    struct harness a = {0}, b = {0};
+    char subject[128], later[38];
+
+    (void)state;
+    begin(&w, &a, &b);
+    assert_int_equal(harness_push(&a, "demo", "1.0", "print(1)"), 201);
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
+    nats_publish(&w, subject, newer, strlen(newer));
+    nats_wait_refused(&a, "newer_schema", id);
+    /* Of sessions, which are not looked at here. */
+    for (unsigned i = 0; i < REVISIONS; i++)
+        nats_publish(&w, "$KV.skillvm_executions." HOLD, "{}", 2);
+    nodes_submit(&a, "{\"skill\":\"demo\",\"async\":true}", later);
+    nodes_wait(&b, nodes_path_of(later), 200, "\"status\":\"success\"");
+    for (unsigned round = 0; round < 2; round++) {
+        nodes_stop(&b);
+        nats_start_node(&b, &w, "b", "");
+        nats_wait_node(&b, NODE_JOINED);
+        nats_wait_refused(&b, "newer_schema", id);
+        nodes_wait(&b, nodes_path_of(later), 200, "\"status\":\"success\"");
+    }
+    end(&w, &a, &b);
+}
+
 /* As a later version would have written the last of a subject. */
 static void add_member(const struct nats_world *w, const char *stream, const char *subject)
 {
@@ -303,6 +340,7 @@ int main(void)
         cmocka_unit_test(another_bucket_of_the_name_is_noticed),
         cmocka_unit_test(nonsense_changes_nothing),
         cmocka_unit_test(a_newer_version_is_told),
+        cmocka_unit_test(a_newer_record_is_read_again),
         cmocka_unit_test(what_a_later_version_adds_is_left_alone),
     };
 

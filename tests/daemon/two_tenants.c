@@ -176,7 +176,7 @@ static void make_things(struct place *p)
         202, t->live);
 }
 
-static struct sockaddr_in free_port(void)
+struct sockaddr_in two_tenants_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t len = sizeof(address);
@@ -199,19 +199,35 @@ struct answer ask_as(const struct place *p, const char *key, const char *more,
     return ask(p, headers, method, path, *json ? JSON : NULL, json, strlen(json));
 }
 
+void two_tenants_make(struct place *p)
+{
+    make_keys(p);
+    make_things(p);
+    p->skill = harness_skill("another", "1", "print(1)", &p->skill_len);
+}
+
+void two_tenants_copy(struct place *p, const struct place *from, const char *skill)
+{
+    memcpy(p->first, from->first, sizeof(p->first));
+    memcpy(p->second, from->second, sizeof(p->second));
+    memcpy(p->revoked, from->revoked, sizeof(p->revoked));
+    memcpy(p->disabled, from->disabled, sizeof(p->disabled));
+    memcpy(p->operator, from->operator, sizeof(p->operator));
+    p->things = from->things;
+    p->skill = harness_skill(skill, "1", "print(1)", &p->skill_len);
+}
+
 void two_tenants_start(struct place *ret)
 {
     char listen[64];
     const char *const extra[] = {"--listen", listen, "--max-running", "4", NULL};
 
-    *ret = (struct place){.tcp = free_port()};
+    *ret = (struct place){.tcp = two_tenants_port()};
     snprintf(listen, sizeof(listen), "127.0.0.1:%u", ntohs(ret->tcp.sin_port));
     harness_init(&ret->h, "boot", "restore");
     harness_start(&ret->h, extra);
     harness_wait_ready(&ret->h);
-    make_keys(ret);
-    make_things(ret);
-    ret->skill = harness_skill("another", "1", "print(1)", &ret->skill_len);
+    two_tenants_make(ret);
 }
 
 void two_tenants_finish(struct place *p)

@@ -37,12 +37,18 @@ struct place {
     char disabled[80];
     char operator[80];
     struct things things; /* the first tenant's */
-    char *skill;          /* the archive of a skill that nobody has yet; owned */
+    char *skill;          /* the archive of a skill that nobody has yet here; owned */
     size_t skill_len;
 };
 
 /* Starts the daemon; tenants "first", "second" and "third", which is disabled. */
 void two_tenants_start(struct place *ret);
+/* Makes all that in one that was started, and that listens at tcp. */
+void two_tenants_make(struct place *p);
+/* Another daemon that has the same: keys and things. Its skill is of this name. */
+void two_tenants_copy(struct place *p, const struct place *from, const char *skill);
+/* A port of this machine that nobody listens at. */
+struct sockaddr_in two_tenants_port(void);
 void two_tenants_finish(struct place *p);
 
 /* Puts what a tenant has into a text with names in braces. */

@@ -77,6 +77,17 @@ static void what_is_no_text_is_mended_and_what_is_too_long_fits_no_entry(void **
     assert_int_equal(deed_entry_write(&controls, &text), -E2BIG);
 }
 
+static void what_a_later_version_adds_is_left_alone(void **state)
+{
+    static const char text[] = BEGUN "\"later\":{\"of\":[1,null]}," WHO WHAT;
+    struct deed back;
+    enum node_refusal why;
+
+    (void)state;
+    assert_int_equal(deed_entry_parse(ENTRY, text, strlen(text), &back, &why), 0);
+    assert_string_equal(back.action, "x");
+}
+
 static void expect_refused(const char *key, const char *text, enum node_refusal wanted)
 {
     struct deed unused;
@@ -145,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_is_read),
+        cmocka_unit_test(what_a_later_version_adds_is_left_alone),
         cmocka_unit_test(what_is_no_text_is_mended_and_what_is_too_long_fits_no_entry),
         cmocka_unit_test(what_is_none_is_refused),
     };

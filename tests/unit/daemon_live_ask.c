@@ -51,6 +51,22 @@ static void what_is_written_is_read(void **state)
     assert_false(live_next_piece(&back, &at, &piece));
 }
 
+static void what_a_later_version_adds_is_left_alone(void **state)
+{
+    static const char ask[] =
+        ASK "\"later\":{\"of\":[1,null]},\"log_at\":7,\"wait_ms\":0,\"begun\":true}";
+    static const char answer[] = "{\"schema\":1,\"later\":[{}],\"state\":\"runs\","
+                                 "\"image\":\"\",\"image_reason\":\"\"}\n";
+    struct live_answer said;
+    struct live_ask asked;
+
+    (void)state;
+    assert_int_equal(live_ask_parse(ask, strlen(ask), &asked), 0);
+    assert_int_equal(asked.log_at, 7);
+    assert_int_equal(live_answer_parse(answer, strlen(answer), &said), 0);
+    assert_int_equal(said.state, LIVE_RUNS);
+}
+
 static void pieces_fit_to_the_byte(void **state)
 {
     static const uint8_t zeros[LIVE_LOG_MAX];
@@ -117,6 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(what_a_later_version_adds_is_left_alone),
         cmocka_unit_test(pieces_fit_to_the_byte),
         cmocka_unit_test(nonsense_is_refused),
     };

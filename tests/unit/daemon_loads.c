@@ -219,6 +219,11 @@ static void the_oldest_that_can_run_is_found(void **state)
     add(FIRST, 1, 1, 1000000, 0);
     assert_int_equal(loads_take(&loads, &load, 10 * S, &charges), 0);
     assert_true(loads_waits_since(&loads, FIRST) == 1);
+    assert_int_equal(loads_free(&loads, "d", "1"), 1);
+    assert_int_equal(loads_free(&loads, "a", "1"), 0);
+    /* Of another process it says nothing, and of a node that says nothing neither. */
+    assert_int_equal(loads_free(&loads, "d", "2"), 0);
+    assert_int_equal(loads_free(&loads, "e", "1"), 0);
     loads_finish(&loads);
 }
 

@@ -20,7 +20,8 @@ static struct node_entry filled(void)
                            .slots = 256,
                            .kvm = true,
                            .n_images = NODE_IMAGES_MAX,
-                           .n_labels = FLEET_LABELS_MAX};
+                           .n_labels = FLEET_LABELS_MAX,
+                           .n_snapshots = NODE_SNAPSHOTS_MAX};
 
     memset(e.node, 'n', sizeof(e.node) - 1);
     memset(e.instance, 'f', sizeof(e.instance) - 1);
@@ -29,6 +30,9 @@ static struct node_entry filled(void)
     memset(e.cpu, 'c', sizeof(e.cpu) - 1);
     for (size_t i = 0; i < NODE_IMAGES_MAX; i++)
         memset(e.images[i], 'i', NODE_IMAGE_SIZE - 1);
+    for (size_t i = 0; i < NODE_SNAPSHOTS_MAX; i++)
+        e.snapshots[i] = UINT64_MAX - i;
+    e.snapshots[1] = 0;
     for (size_t i = 0; i < FLEET_LABELS_MAX; i++) {
         snprintf(e.labels[i].key, FLEET_LABEL_SIZE, "%02zu%.62s", i, e.node);
         memset(e.labels[i].value, 'v', FLEET_LABEL_SIZE - 1);
@@ -62,6 +66,8 @@ static void what_is_unknown_is_left_alone(void **state)
     assert_string_equal(e.images[0], "python");
     assert_string_equal(e.labels[0].key, "rack");
     assert_int_equal(e.started_ns, 3000000);
+    /* What is not said, as by an earlier version. */
+    assert_int_equal(e.n_snapshots, 0);
 }
 
 static void what_is_wrong_is_refused(void **state)
@@ -93,6 +99,11 @@ static void what_is_wrong_is_refused(void **state)
         {"n", NAMED REST "\"images\":[],\"labels\":{\"a b\":\"\"}}", NODE_MALFORMED},
         {"n", NAMED REST "\"images\":[],\"labels\":{\"a\":\"\",\"a\":\"\"}}", NODE_MALFORMED},
         {"n", NAMED LISTS "}", NODE_MALFORMED},
+        {"n", NAMED REST LISTS ",\"snapshots\":7}", NODE_MALFORMED},
+        {"n", NAMED REST LISTS ",\"snapshots\":[7]}", NODE_MALFORMED},
+        {"n", NAMED REST LISTS ",\"snapshots\":[\"00000000000000a\"]}", NODE_MALFORMED},
+        {"n", NAMED REST LISTS ",\"snapshots\":[\"000000000000000g\"]}", NODE_MALFORMED},
+        {"n", NAMED REST LISTS ",\"snapshots\":[\"-00000000000000a\"]}", NODE_MALFORMED},
     };
 
     (void)state;

@@ -32,6 +32,21 @@ static void what_is_written_is_read(void **state)
     assert_string_equal(back.refused, drain.refused);
 }
 
+static void what_a_later_version_adds_is_left_alone(void **state)
+{
+    static const char text[] = "{\"schema\":1,\"later\":[{}],\"wish\":\"drain\"}";
+    static const char answer[] = "{\"schema\":1,\"draining\":true,\"running\":3,\"waiting\":0,"
+                                 "\"refused\":\"\",\"later\":{\"of\":[1,null]}}";
+    struct node_drain drain;
+    enum node_wish wish = NODE_WISH_UNDO;
+
+    (void)state;
+    assert_int_equal(node_wish_parse(text, strlen(text), &wish), 0);
+    assert_int_equal(wish, NODE_WISH_DRAIN);
+    assert_int_equal(node_drain_parse(answer, strlen(answer), &drain), 0);
+    assert_int_equal(drain.running, 3);
+}
+
 static void nonsense_is_refused(void **state)
 {
     static const char *const wishes[] = {
@@ -67,6 +82,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(what_a_later_version_adds_is_left_alone),
         cmocka_unit_test(nonsense_is_refused),
     };
 

@@ -350,6 +350,8 @@ bool cluster_is_alone(struct cluster *cluster);
 struct cluster_service {
     void *ctx;
     bool (*has_room)(void *ctx);
+    /* Hashes of the snapshots that are here, but the common plain one: how many of max. */
+    size_t (*snapshots)(void *ctx, uint64_t *ret, size_t max);
     /* Gives something that waits here to another node, while there is no room. False: nothing.
      */
     bool (*lend)(void *ctx);
@@ -371,6 +373,13 @@ int cluster_serve(struct cluster *cluster, const struct cluster_service *service
 void cluster_note_room(struct cluster *cluster);
 /* Ends that once the cluster was stopped, and waits for what is at work. NULL is fine. */
 void cluster_serve_end(struct cluster *cluster);
+/*
+ * Calls one of the nodes that have a snapshot and, by what they say, a free slot: those in
+ * turn. 0; -ENOENT: there is none, or nobody was called, as of cluster_call; -EBUSY: it has no
+ * room now; -EAGAIN as there.
+ */
+int cluster_call_holder(struct cluster *cluster, uint64_t snapshot, const char *data,
+                        size_t len, struct buf *ret_answer, struct err *err);
 /*
  * Calls a node that has room and an image, with the answer appended. 0; -ENOENT: there is none,
  * or this node is not joined, or has no server, and called nobody; -EAGAIN: nobody knows what

@@ -88,13 +88,11 @@ static size_t find_groups(struct cluster *c, const char *image, uint64_t ret[GRO
     return n;
 }
 
-/* *ret_sent: somebody may have it. */
-static enum cluster_fault call_one(struct cluster *c, uint64_t group, const char *data,
-                                   size_t len, struct buf *ret_answer, bool *ret_sent,
-                                   struct err *err)
+enum cluster_fault cluster_call_subject(struct cluster *c, const char *subject,
+                                        const char *data, size_t len, struct buf *ret_answer,
+                                        bool *ret_sent, struct err *err)
 {
     struct cluster_entry answer = {0};
-    char subject[SUBJECT_SIZE];
     struct cluster_link *link;
     enum cluster_fault fault;
     bool is_used;
@@ -103,7 +101,6 @@ static enum cluster_fault call_one(struct cluster *c, uint64_t group, const char
     if (cluster_link_take(c, &link, &is_used, err) < 0)
         return CLUSTER_UNREACHABLE;
     *ret_sent = true;
-    name_subject(group, subject);
     /* Once: somebody may have it whose answer does not come. */
     fault = c->driver->call(link, subject, data, len, CLUSTER_CALL_MS, &answer, err);
     cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_NO_ENTRY);
@@ -122,9 +119,12 @@ int cluster_call(struct cluster *c, const char *image, const char *data, size_t 
     if (!cluster_is_joined(c))
         return err_set(err, ENOENT, "this node is not joined: it calls nobody");
     for (size_t i = 0; i < n; i++) {
+        char subject[SUBJECT_SIZE];
+        enum cluster_fault fault;
         bool is_sent;
-        enum cluster_fault fault = call_one(c, groups[i], data, len, ret_answer, &is_sent, err);
 
+        name_subject(groups[i], subject);
+        fault = cluster_call_subject(c, subject, data, len, ret_answer, &is_sent, err);
         if (fault == CLUSTER_OK)
             return 0;
         if (fault != CLUSTER_NO_ENTRY)
@@ -157,22 +157,24 @@ enum cluster_fault cluster_serve_one(struct cluster *c, struct cluster_link *lin
     return fault;
 }
 
-/* Takes part in its group over a connection while there is room. */
-static enum cluster_fault serve_while_good(struct cluster *c, struct cluster_link *link,
-                                           struct err *err)
+bool cluster_has_room(struct cluster *c)
+{
+    return c->service.has_room(c->service.ctx);
+}
+
+enum cluster_fault cluster_serve_while_room(struct cluster *c, struct cluster_link *link,
+                                            const struct cluster_desk *desk, struct err *err)
 {
     const struct cluster_service *service = &c->service;
     const struct cluster_caller caller = {.ctx = service->ctx, .take = service->take};
-    char subject[SUBJECT_SIZE];
-    enum cluster_fault fault;
+    enum cluster_fault fault =
+        c->driver->serve(link, desk->subject, desk->group, CLUSTER_PENDING, err);
     bool some = true;
 
-    name_subject(hash_of_images(&c->self), subject);
-    fault = c->driver->serve(link, subject, "nodes", CLUSTER_PENDING, err);
-    count_serving(c, 1);
-    while (fault == CLUSTER_OK && !cluster_is_stopping(c) && service->has_room(service->ctx))
+    count_serving(c, desk->is_for_all);
+    while (fault == CLUSTER_OK && !cluster_is_stopping(c) && desk->has_room(c))
         fault = cluster_serve_one(c, link, &caller, CLUSTER_SLICE_MS, &some, err);
-    count_serving(c, -1);
+    count_serving(c, -desk->is_for_all);
     /* Who asked meanwhile hears at once that there is no room. */
     if (fault == CLUSTER_OK)
         fault = c->driver->serve(link, NULL, NULL, 0, err);
@@ -206,7 +208,7 @@ void cluster_note_room(struct cluster *c)
 }
 
 /* Who makes room says so; a stop is seen within a slice. */
-static void wait_for_room(struct cluster *c)
+void cluster_wait_room(struct cluster *c)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 
@@ -218,7 +220,10 @@ static void *serve_calls(void *cluster)
 {
     struct cluster *c = cluster;
     struct cluster_link *link = NULL;
+    char subject[SUBJECT_SIZE];
+    const struct cluster_desk desk = {subject, "nodes", cluster_has_room, true};
 
+    name_subject(hash_of_images(&c->self), subject);
     while (!cluster_is_stopping(c)) {
         struct err err = {0};
         enum cluster_fault fault = CLUSTER_OK;
@@ -227,14 +232,14 @@ static void *serve_calls(void *cluster)
             cluster_pause_ms(c, CLUSTER_JOIN_MS);
             continue;
         }
-        if (!c->service.has_room(c->service.ctx)) {
+        if (!cluster_has_room(c)) {
             if (!c->service.lend(c->service.ctx))
-                wait_for_room(c);
+                cluster_wait_room(c);
             continue;
         }
         if (!link && cluster_connect(c, 0, &link, &err) < 0)
             link = NULL;
-        fault = link ? serve_while_good(c, link, &err) : CLUSTER_UNREACHABLE;
+        fault = link ? cluster_serve_while_room(c, link, &desk, &err) : CLUSTER_UNREACHABLE;
         if (fault == CLUSTER_OK)
             continue;
         log_warn("cluster", "calls=\"not taken\" node=%s reason=\"%s\"", c->self.node,
@@ -260,6 +265,10 @@ int cluster_serve(struct cluster *c, const struct cluster_service *service, stru
     if (r != 0)
         return err_set_errno(err, r, "cannot start a thread");
     c->live.has_server = true;
+    r = pthread_create(&c->server_of_snapshots, NULL, cluster_serve_snapshots, c);
+    if (r != 0)
+        return err_set_errno(err, r, "cannot start a thread");
+    c->has_server_of_snapshots = true;
     while (c->n_servers_of_calls < CLUSTER_CALL_THREADS) {
         r = pthread_create(&c->servers_of_calls[c->n_servers_of_calls], NULL, serve_calls, c);
         if (r != 0)
@@ -278,6 +287,9 @@ void cluster_serve_end(struct cluster *c)
     if (c->has_server_of_wishes)
         (void)pthread_join(c->server_of_wishes, NULL);
     c->has_server_of_wishes = false;
+    if (c->has_server_of_snapshots)
+        (void)pthread_join(c->server_of_snapshots, NULL);
+    c->has_server_of_snapshots = false;
     if (c->live.has_server)
         (void)pthread_join(c->live.server, NULL);
     c->live.has_server = false;

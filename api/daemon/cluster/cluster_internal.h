@@ -81,7 +81,7 @@ struct cluster {
     unsigned replicas;
     uint64_t objects_bytes;
     uint64_t artifacts_bytes;
-    struct node_entry self; /* its state is the thread's, the rest never changes */
+    struct node_entry self; /* state and snapshots are the thread's, the rest never changes */
 
     pthread_t thread;
     /* Of the thread alone. */
@@ -90,6 +90,7 @@ struct cluster {
     uint64_t asked_ns;   /* realtime before that was sent, */
     uint64_t written_ns; /* and when it was acknowledged */
     uint64_t renew_ns;   /* monotonic, when it is to be written again */
+    uint64_t said_ns;    /* monotonic, when it was */
     bool was_joined;     /* ever */
 
     pthread_mutex_t lock; /* of what follows */
@@ -128,6 +129,13 @@ struct cluster {
     pthread_t server_of_wishes;
     bool has_server_of_wishes;
     int n_serving; /* of them that take calls now; under the lock */
+    pthread_t server_of_snapshots;
+    bool has_server_of_snapshots;
+    /* Under the lock: the snapshots that are here, and the place of the node that was last
+       called for one that it has. */
+    uint64_t snapshots[NODE_SNAPSHOTS_MAX];
+    size_t n_snapshots;
+    size_t holder;
 };
 
 /*
@@ -170,6 +178,31 @@ typedef enum cluster_fault cluster_serve_fn(void *ctx, struct cluster_link *link
  */
 void cluster_serve_joined(struct cluster *c, const char *undone, cluster_serve_fn *serve,
                           void *ctx);
+/* Whether this node has room, which is asked for four times a second at least. */
+typedef bool cluster_room_fn(struct cluster *c);
+cluster_room_fn cluster_has_room;
+/* Where a node takes what others give. */
+struct cluster_desk {
+    const char *subject;
+    const char *group;
+    cluster_room_fn *has_room;
+    bool is_for_all; /* it counts as one that takes executions */
+};
+/* Takes what others give over a connection while there is room. */
+enum cluster_fault cluster_serve_while_room(struct cluster *c, struct cluster_link *link,
+                                            const struct cluster_desk *desk, struct err *err);
+/* Waits until somebody makes room, or for a slice. */
+void cluster_wait_room(struct cluster *c);
+/*
+ * Sends a call to a subject, once. *ret_sent: somebody may have it.
+ */
+enum cluster_fault cluster_call_subject(struct cluster *c, const char *subject,
+                                        const char *data, size_t len, struct buf *ret_answer,
+                                        bool *ret_sent, struct err *err);
+/* The thread that takes what is to begin from a snapshot that this node has. */
+void *cluster_serve_snapshots(void *cluster);
+/* What this node says of its snapshots from now on. False: nothing else than before. */
+bool cluster_take_snapshots(struct cluster *c);
 /* The thread that takes what is wished of this node. */
 void *cluster_serve_wishes(void *cluster);
 

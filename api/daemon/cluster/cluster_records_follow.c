@@ -52,6 +52,8 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
     if (entry->is_removed ||
         record_entry_parse(entry->key, entry->data, entry->len, &record, &why) < 0 ||
         is_of_future(entry, &record)) {
+        if (why == NODE_NEWER)
+            tail_note_unread(s, entry->revision);
         tail_refuse(s->tail, entry->key, why, 1);
         return CLUSTER_OK;
     }
@@ -79,12 +81,13 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
 static enum cluster_fault apply(struct tail_session *s, const struct change_place *place,
                                 struct err *err)
 {
+    const struct change_place noted = tail_place_to_note(s, place);
     struct cluster *c = s->cluster;
     unsigned conflicts = 0;
 
     (void)cluster_await_seen(c, &c->records_distrust_ns, s->seen);
     s->seen = 0;
-    if (c->ledger.apply(c->ledger.ctx, &s->staged, place, &conflicts, err) < 0)
+    if (c->ledger.apply(c->ledger.ctx, &s->staged, &noted, &conflicts, err) < 0)
         return CLUSTER_OTHER;
     if (conflicts > 0)
         tail_refuse(s->tail, "", REFUSED_CONFLICT, conflicts);

@@ -86,6 +86,7 @@ static enum cluster_fault write_self(struct cluster *c, struct err *err)
         return CLUSTER_OTHER;
     }
     c->asked_ns = clock_realtime_ns();
+    c->said_ns = clock_monotonic_ns();
     fault = c->driver->put(c->link, CLUSTER_BUCKET, c->self.node, buf_cstr(&text), text.len,
                            c->revision, &c->revision, err);
     c->written_ns = clock_realtime_ns();
@@ -193,11 +194,14 @@ static const char *what_to_say(struct cluster *c)
     return c->is_draining ? "draining" : "joined";
 }
 
-/* The others hear at once whether it is being drained. */
+/* The others hear at once whether it is being drained, and within a second of snapshots. */
 static void say_anew(struct cluster *c)
 {
     const char *said = what_to_say(c);
+    uint64_t soon_ns = c->said_ns + NS_PER_SECOND;
 
+    if (cluster_take_snapshots(c) && c->renew_ns > soon_ns)
+        c->renew_ns = soon_ns;
     if (strcmp(c->self.state, "clock") == 0 || strcmp(c->self.state, said) == 0)
         return;
     (void)snprintf(c->self.state, sizeof(c->self.state), "%s", said);

@@ -17,6 +17,7 @@ static void write_node(struct json_writer *w, const struct node *node, uint64_t 
 
     json_write_open(w, NULL, '{');
     node_entry_write_members(w, &node->entry);
+    json_write_number(w, "snapshots", node->entry.n_snapshots);
     json_write_time(w, "started_at", node->entry.started_ns);
     json_write_number(w, "age_ms", age_ns / NS_PER_MS);
     json_write_bool(w, "alive", age_ns < CLUSTER_LEASE_MS * NS_PER_MS);

@@ -60,6 +60,22 @@ void tail_refuse(struct cluster_tail *tail, const char *key, unsigned why, unsig
     refused_note(&tail->refused, tail->kind->bucket, key, why, n);
 }
 
+void tail_note_unread(struct tail_session *s, uint64_t revision)
+{
+    if (s->tail->unread == 0 || revision < s->tail->unread)
+        s->tail->unread = revision;
+}
+
+struct change_place tail_place_to_note(const struct tail_session *s,
+                                       const struct change_place *place)
+{
+    struct change_place noted = *place;
+
+    if (s->tail->unread > 0 && noted.revision >= s->tail->unread)
+        noted.revision = s->tail->unread - 1;
+    return noted;
+}
+
 enum cluster_fault tail_identify_created(struct tail_session *s, char ret[CHANGE_MARK_SIZE],
                                          struct err *err)
 {
@@ -331,6 +347,16 @@ static void begin_anew(struct cluster_tail *tail)
     tail->revision = 0;
 }
 
+/* What this process stepped over it need not read again. */
+static void step_over(struct tail_session *s, const char *bucket)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->cluster->lock);
+
+    if (s->tail->unread > 0 && s->tail->revision > s->place.revision &&
+        strcmp(s->place.bucket, bucket) == 0)
+        s->place.revision = s->tail->revision;
+}
+
 /* From what was made here already on, where that is of this bucket. */
 static enum cluster_fault begin(struct tail_session *s, struct err *err)
 {
@@ -346,6 +372,7 @@ static enum cluster_fault begin(struct tail_session *s, struct err *err)
         return fault;
     if (kind->look(c, &s->place, err) < 0)
         return CLUSTER_OTHER;
+    step_over(s, name);
     s->created_ns = bucket.created_ns;
     s->is_whole =
         strcmp(s->place.bucket, name) != 0 || s->place.revision > bucket.last_revision;
@@ -354,7 +381,7 @@ static enum cluster_fault begin(struct tail_session *s, struct err *err)
         kind->went_back(s);
     }
     if (s->is_whole)
-        s->place.revision = 0;
+        s->tail->unread = s->place.revision = 0;
     memcpy(s->place.bucket, name, sizeof(name));
     memcpy(s->leader, bucket.leader, sizeof(s->leader));
     s->revision = s->place.revision;

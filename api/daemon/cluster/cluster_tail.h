@@ -64,6 +64,7 @@ struct cluster_tail {
     char message[ERR_MESSAGE_MAX];
     uint64_t confirmed_ns; /* monotonic, as of when it had everything; 0: never */
     uint64_t revision;     /* up to which there are rows here */
+    uint64_t unread;       /* of the thread: the first that a later version wrote; 0: none */
     size_t server;         /* that was good last */
     struct refused refused;
 };
@@ -98,6 +99,14 @@ enum cluster_fault tail_identify_created(struct tail_session *s, char ret[CHANGE
                                          struct err *err);
 /* Notes how far the rows are, with none that are new, where that is another place. */
 enum cluster_fault tail_note_place(struct tail_session *s, struct err *err);
+/*
+ * What came is of a later version, and is stepped over: rows are noted to be before it, so that
+ * a process that begins, as one that can read it, reads on from there.
+ */
+void tail_note_unread(struct tail_session *s, uint64_t revision);
+/* A place as rows are to note it. */
+struct change_place tail_place_to_note(const struct tail_session *s,
+                                       const struct change_place *place);
 /* Counts what was left out, and why: as of refused_note. */
 void tail_refuse(struct cluster_tail *tail, const char *key, unsigned why, unsigned n);
 /*

@@ -228,6 +228,17 @@ struct load_total loads_of(const struct loads *loads, const char *tenant)
     return sum ? (struct load_total){sum->running, sum->waiting} : (struct load_total){0};
 }
 
+uint32_t loads_free(const struct loads *loads, const char *node, const char *instance)
+{
+    const struct load_node *said;
+
+    LIST_FOREACH(said, &loads->nodes, link) {
+        if (strcmp(said->node, node) == 0)
+            return strcmp(said->instance, instance) == 0 ? said->free : 0;
+    }
+    return 0;
+}
+
 uint64_t loads_waits_since(const struct loads *loads, const char *tenant)
 {
     const struct load_node *node;

@@ -50,6 +50,8 @@ struct load_total {
     uint64_t running, waiting;
 };
 struct load_total loads_of(const struct loads *loads, const char *tenant);
+/* How many slots are free at a process, as it said last; 0: it says nothing. */
+uint32_t loads_free(const struct loads *loads, const char *node, const char *instance);
 /*
  * Since when its first waits at a node that has a free slot (monotonic, as far as can be told);
  * 0: none does.

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,37 @@ static int take_images(struct json_slice object, struct node_entry *e)
     return 0;
 }
 
+/* 16 digits, as they are written. */
+static int take_hash(struct json_slice value, uint64_t *ret)
+{
+    char digits[17];
+
+    if (take_word(value, digits, sizeof(digits)) < 0 ||
+        strspn(digits, "0123456789abcdef") != sizeof(digits) - 1)
+        return -EINVAL;
+    *ret = strtoull(digits, NULL, 16);
+    return 0;
+}
+
+/* A node of an earlier version says nothing of them. */
+static int take_snapshots(struct json_slice object, struct node_entry *e)
+{
+    struct json_items items = {0};
+    struct json_slice item;
+
+    if (!json_find(object, "snapshots", &items.array))
+        return 0;
+    if (!json_is_array(items.array))
+        return -EINVAL;
+    while (json_items_next(&items, &item)) {
+        if (e->n_snapshots == NODE_SNAPSHOTS_MAX ||
+            take_hash(item, &e->snapshots[e->n_snapshots]) < 0)
+            return -EINVAL;
+        e->n_snapshots++;
+    }
+    return 0;
+}
+
 static int take_labels(struct json_slice object, struct node_entry *e)
 {
     struct json_member members[FLEET_LABELS_MAX];
@@ -101,7 +133,10 @@ static int take_all(struct json_slice object, struct node_entry *e)
     e->slots = (uint32_t)slots;
     if (!e->instance[0] || !e->state[0])
         return -EINVAL;
-    return take_images(object, e) < 0 || take_labels(object, e) < 0 ? -EINVAL : 0;
+    return take_images(object, e) < 0 || take_labels(object, e) < 0 ||
+                   take_snapshots(object, e) < 0
+               ? -EINVAL
+               : 0;
 }
 
 static int refuse(enum node_refusal why, enum node_refusal *ret)
@@ -151,6 +186,20 @@ void node_entry_write_members(struct json_writer *w, const struct node_entry *en
     json_write_close(w, '}');
 }
 
+/* Numbers of JSON have fewer bits. */
+static void write_snapshots(struct json_writer *w, const struct node_entry *entry)
+{
+    char digits[17];
+
+    json_write_open(w, "snapshots", '[');
+    for (size_t i = 0; i < entry->n_snapshots; i++) {
+        (void)snprintf(digits, sizeof(digits), "%016llx",
+                       (unsigned long long)entry->snapshots[i]);
+        json_write_string(w, NULL, digits);
+    }
+    json_write_close(w, ']');
+}
+
 int node_entry_write(const struct node_entry *entry, struct buf *ret)
 {
     struct json_writer w = json_writer_init(NODE_ENTRY_BYTES_MAX);
@@ -158,6 +207,7 @@ int node_entry_write(const struct node_entry *entry, struct buf *ret)
     json_write_open(&w, NULL, '{');
     json_write_number(&w, "schema", NODE_ENTRY_SCHEMA);
     node_entry_write_members(&w, entry);
+    write_snapshots(&w, entry);
     json_write_number(&w, "started_ms", entry->started_ns / NS_PER_MS_OF_ENTRY);
     json_write_close(&w, '}');
     return json_writer_end(&w, ret);

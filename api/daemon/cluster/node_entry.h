@@ -21,6 +21,7 @@
 #define NODE_CPU_SIZE        65u
 #define NODE_IMAGE_SIZE      65u
 #define NODE_IMAGES_MAX      64u
+#define NODE_SNAPSHOTS_MAX   64u
 
 struct node_label {
     char key[FLEET_LABEL_SIZE];
@@ -42,6 +43,9 @@ struct node_entry {
     size_t n_images;
     struct node_label labels[FLEET_LABELS_MAX];
     size_t n_labels;
+    uint64_t
+        snapshots[NODE_SNAPSHOTS_MAX]; /* that are there, but the common plain one: hashes */
+    size_t n_snapshots;
 };
 
 /* Why an entry is not taken. */

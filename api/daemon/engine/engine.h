@@ -76,6 +76,10 @@ bool engine_has_session(struct engine *engine, const char *tenant, const char *s
 /* The limits of a tenant were changed: those for what waits hold from now on. */
 void engine_limits_changed(struct engine *engine, const char *tenant);
 
+/* Which snapshot an execution is to begin from. */
+void engine_name_snapshot(const struct engine *engine, const struct execution *e,
+                          struct snapshot_name *ret);
+
 /* Whether one that is accepted now begins at once, as far as slots say. */
 bool engine_has_slot(struct engine *engine);
 /* The same, and that its machine can start: else what is others' is not taken. */

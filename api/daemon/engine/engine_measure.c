@@ -61,6 +61,12 @@ bool engine_has_turn(struct engine *engine, const struct execution *e)
     return can && has_turn(engine, e);
 }
 
+void engine_name_snapshot(const struct engine *engine, const struct execution *e,
+                          struct snapshot_name *ret)
+{
+    execution_name_snapshot(&engine->config.env, e, ret);
+}
+
 void engine_set_draining(struct engine *engine, bool is_draining)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);

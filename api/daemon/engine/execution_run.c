@@ -19,12 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/*
- * Packages from this size on are worth a snapshot that holds them: to compile so much Python
- * takes as long as to start its interpreter.
- */
-#define HELD_MIN_BYTES (32u * 1024)
-
 /* The end of the log, which is looked at for why a run failed. */
 #define EXPLAINED_BYTES (64u * 1024)
 
@@ -309,12 +303,7 @@ static void run_machine(struct execution_run *run)
 
     write_owner(run, wish.owner);
     memcpy(wish.party, e->tenant, sizeof(e->tenant));
-    if (run->env->scope_tenant)
-        memcpy(wish.snapshot.scope, e->tenant, sizeof(e->tenant));
-    images_write(run->env->images, e->image.place, wish.snapshot.image);
-    memcpy(wish.snapshot.profile, e->profile, sizeof(e->profile));
-    if (e->job.packages.len >= HELD_MIN_BYTES)
-        memcpy(wish.snapshot.packages, e->job.packages.digest, SNAPSHOT_KEY_SIZE);
+    execution_name_snapshot(run->env, e, &wish.snapshot);
     r = take_and_run(run, &wish, &err);
     judge(run, r, &err);
     if (run->machine && r < 0 && r != -ECANCELED)

@@ -30,6 +30,10 @@ struct execution_env {
     bool scope_tenant;       /* no two tenants begin from one snapshot */
 };
 
+/* Which snapshot an execution is to begin from. */
+void execution_name_snapshot(const struct execution_env *env, const struct execution *e,
+                             struct snapshot_name *ret);
+
 /* Runs it. The execution has ended on return; its job is spent. */
 void execution_run(const struct execution_env *env, struct execution *e);
 

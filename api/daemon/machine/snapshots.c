@@ -32,6 +32,25 @@ bool snapshot_name_is_plain(const struct snapshot_name *name)
     return !name->profile[0] && !name->packages[0];
 }
 
+bool snapshot_name_is_common(const struct snapshot_name *name)
+{
+    return snapshot_name_is_plain(name) && !name->scope[0] && !name->image[0];
+}
+
+/* FNV-1a, with a NUL behind each text. */
+uint64_t snapshot_name_hash(const struct snapshot_name *name, const char *usual)
+{
+    const char *const texts[] = {name->scope, name->image[0] ? name->image : usual,
+                                 name->profile, name->packages};
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        for (size_t at = 0, len = strlen(texts[i]); at <= len; at++)
+            hash = (hash ^ (unsigned char)texts[i][at]) * 0x100000001b3u;
+    }
+    return hash;
+}
+
 bool snapshot_is_current(const struct snapshot *snapshot)
 {
     return __atomic_load_n(&snapshot->is_current, __ATOMIC_ACQUIRE);
@@ -146,6 +165,28 @@ static struct snapshot *reference(struct snapshot_place *p)
     if (p->current)
         (void)__atomic_add_fetch(&p->current->references, 1, __ATOMIC_RELAXED);
     return p->current;
+}
+
+bool snapshots_have(struct snapshots *s, const struct snapshot_name *name)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+    const struct snapshot_place *p = snapshots_find(s, name);
+
+    return p && p->current;
+}
+
+size_t snapshots_list(struct snapshots *s, const char *usual, uint64_t *ret, size_t max)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+    size_t n = 0;
+
+    for (unsigned i = 1; i < SNAPSHOTS_PLACES_MAX && n < max; i++) {
+        const struct snapshot_place *p = &s->places[i];
+
+        if (p->is_taken && p->current && !p->is_leaving)
+            ret[n++] = snapshot_name_hash(&p->name, usual);
+    }
+    return n;
 }
 
 struct snapshot *snapshots_current(struct snapshots *s, unsigned place)

@@ -45,6 +45,12 @@ struct snapshot_name {
 /* Whether it holds no more than the image does. */
 bool snapshot_name_is_plain(const struct snapshot_name *name);
 
+/* The same for all who call their images alike; usual: what the one that goes by "" is called.
+ */
+uint64_t snapshot_name_hash(const struct snapshot_name *name, const char *usual);
+/* Whether it is the one that is there wherever machines start. */
+bool snapshot_name_is_common(const struct snapshot_name *name);
+
 /* Borrowed for the life of the snapshots. */
 struct snapshots_config {
     struct jail *jail;       /* what starts machines */
@@ -119,6 +125,10 @@ int snapshots_wait(struct snapshots *s, const struct snapshot_name *name, int ca
 void snapshots_want(struct snapshots *s, const struct snapshot_name *name);
 /* Drops the snapshots that hold packages of this digest, which were deleted. */
 void snapshots_forget(struct snapshots *s, const char *packages);
+/* Whether that of a name is there now. */
+bool snapshots_have(struct snapshots *s, const struct snapshot_name *name);
+/* The hashes of those that are there, but of the common plain one: how many of max. */
+size_t snapshots_list(struct snapshots *s, const char *usual, uint64_t *ret, size_t max);
 /* A reference to the snapshot of a place without waiting; NULL where there is none now. */
 struct snapshot *snapshots_current(struct snapshots *s, unsigned place);
 

@@ -9,6 +9,7 @@
 #include "api/daemon/routes/drain.h"
 #include "api/daemon/routes/forward_head.h"
 #include "api/daemon/routes/inputs.h"
+#include "api/daemon/routes/live.h"
 #include "api/json/json_text.h"
 #include "api/json/json_walk.h"
 #include "base/cleanup.h"
@@ -21,6 +22,7 @@
 
 #define ANSWER_MAX 1024u
 #define TRIES      3u
+#define HOLDERS    2u /* of a snapshot that are asked before others are */
 /* A call waits for 2 s, and each clock is 3 s off the servers' at most. */
 #define OLD_NS (8 * NS_PER_SECOND)
 
@@ -49,9 +51,44 @@ static void note(struct daemon *d, const char *id, enum metrics_passing what, co
     log_info("forward", "execution=%s %s=%s", id, words[what], node[0] ? node : "unknown");
 }
 
+static const char *image_of(const struct daemon *d, const struct execution *e)
+{
+    return d->images.known.list[e->image.place].name;
+}
+
+/* What the image is called that goes by "" here. */
+static const char *usual_image(const struct daemon *d)
+{
+    return d->images.known.list[0].name;
+}
+
+/* A node where it begins from what it needs. */
+static enum forward_result find_holder(struct daemon *d, const struct execution *e,
+                                       struct buf *call, char ret_node[FLEET_NODE_SIZE])
+{
+    struct snapshot_name name;
+    int r = 0;
+
+    engine_name_snapshot(d->engine, e, &name);
+    if (snapshot_name_is_common(&name))
+        return FORWARD_NOBODY;
+    for (unsigned tries = 0; tries < HOLDERS && r != -ENOENT; tries++) {
+        _cleanup_buf_ struct buf answer = buf_init(ANSWER_MAX);
+        struct err ignored = {0};
+
+        r = cluster_call_holder(d->cluster, snapshot_name_hash(&name, usual_image(d)),
+                                buf_cstr(call), call->len, &answer, &ignored);
+        if (r == -EAGAIN)
+            return FORWARD_DOUBT;
+        if (r == 0 && is_accepted(&answer, ret_node))
+            return FORWARD_TAKEN;
+    }
+    return FORWARD_NOBODY;
+}
+
 /* Who was full just now says no: another one is asked. */
-static enum forward_result find_taker(struct daemon *d, const char *image, struct buf *call,
-                                      char ret_node[FLEET_NODE_SIZE])
+static enum forward_result find_room(struct daemon *d, const char *image, struct buf *call,
+                                     char ret_node[FLEET_NODE_SIZE])
 {
     for (unsigned tries = 0; tries < TRIES; tries++) {
         _cleanup_buf_ struct buf answer = buf_init(ANSWER_MAX);
@@ -66,9 +103,34 @@ static enum forward_result find_taker(struct daemon *d, const char *image, struc
     return FORWARD_NOBODY;
 }
 
+/* The one that has its snapshot is the better one. */
+static enum forward_result find_taker(struct daemon *d, const struct execution *e,
+                                      struct buf *call, char ret_node[FLEET_NODE_SIZE])
+{
+    enum forward_result result = find_holder(d, e, call, ret_node);
+
+    return result == FORWARD_NOBODY ? find_room(d, image_of(d, e), call, ret_node) : result;
+}
+
+bool forward_has_snapshot(struct daemon *d, const struct execution *e)
+{
+    struct snapshot_name name;
+
+    engine_name_snapshot(d->engine, e, &name);
+    return snapshot_name_is_common(&name) || snapshots_have(d->snapshots, &name);
+}
+
+static size_t list_snapshots(void *place, uint64_t *ret, size_t max)
+{
+    const struct forward_place *p = place;
+
+    return snapshots_list(p->daemon->snapshots, usual_image(p->daemon), ret, max);
+}
+
 enum forward_result forward_send(struct daemon *d, const struct forward_wish *wish)
 {
     _cleanup_buf_ struct buf call = buf_init(CLUSTER_CALL_MAX);
+    const struct execution *e = wish->e;
     struct record record = {0};
     char node[FLEET_NODE_SIZE];
     struct forward_head head;
@@ -78,18 +140,18 @@ enum forward_result forward_send(struct daemon *d, const struct forward_wish *wi
     cluster_sign_record(d->cluster, &record);
     head = (struct forward_head){.seen = record.seen, .sent_ns = clock_realtime_ns()};
     memcpy(head.from, record.node, sizeof(head.from));
-    (void)snprintf(head.tenant, sizeof(head.tenant), "%s", wish->tenant);
-    (void)snprintf(head.id, sizeof(head.id), "%s", wish->id);
+    memcpy(head.tenant, e->tenant, sizeof(head.tenant));
+    memcpy(head.id, e->id, sizeof(head.id));
     (void)snprintf(head.digest, sizeof(head.digest), "%s", wish->digest);
     /* What is too large for a call waits here. */
     if (forward_head_write(&head, &call) < 0 || buf_append(&call, wish->text, wish->len) < 0)
         return FORWARD_NOBODY;
-    result = find_taker(d, wish->image, &call, node);
+    result = wish->is_kept ? find_holder(d, e, &call, node) : find_taker(d, e, &call, node);
     if (result == FORWARD_TAKEN)
-        note(d, wish->id, METRICS_SENT, node);
-    if (result != FORWARD_TAKEN || ledger_await(d->ledger, wish->tenant, wish->id, &err) == 0)
+        note(d, e->id, METRICS_SENT, node);
+    if (result != FORWARD_TAKEN || ledger_await(d->ledger, e->tenant, e->id, &err) == 0)
         return result;
-    log_warn("forward", "execution=%s reason=\"%s\"", wish->id, err.message);
+    log_warn("forward", "execution=%s reason=\"%s\"", e->id, err.message);
     return FORWARD_DOUBT;
 }
 
@@ -107,11 +169,11 @@ static bool give(struct daemon *d, const struct execution *e, char ret_node[FLEE
     memcpy(head.node, record.node, sizeof(head.node));
     memcpy(head.instance, record.instance, sizeof(head.instance));
     return forward_head_write(&head, &call) == 0 &&
-           find_taker(d, d->images.known.list[e->image.place].name, &call, ret_node) ==
-               FORWARD_TAKEN;
+           find_taker(d, e, &call, ret_node) == FORWARD_TAKEN;
 }
 
-bool forward_lend(void *place)
+/* Gives one that waits here to a node that has room. False: there is none. */
+static bool lend(void *place)
 {
     const struct forward_place *p = place;
     struct daemon *d = p->daemon;
@@ -196,7 +258,7 @@ bool forward_can_start(void *daemon)
            watermarks_check(d->watermarks, &ignored) == 0;
 }
 
-bool forward_has_room(void *place)
+static bool has_room(void *place)
 {
     const struct forward_place *p = place;
 
@@ -204,7 +266,7 @@ bool forward_has_room(void *place)
            engine_has_room(p->daemon->engine);
 }
 
-int forward_wish(void *place, enum node_wish wish, struct node_drain *ret, struct err *err)
+static int grant(void *place, enum node_wish wish, struct node_drain *ret, struct err *err)
 {
     const struct forward_place *p = place;
 
@@ -229,7 +291,7 @@ static void take_new(const struct forward_head *head, const char *request, size_
         note(call->place->daemon, head->id, METRICS_TAKEN, head->from);
 }
 
-void forward_take(void *place, const char *data, size_t len, struct buf *answer)
+static void take(void *place, const char *data, size_t len, struct buf *answer)
 {
     struct record self = {0};
     struct forward_head head;
@@ -237,7 +299,7 @@ void forward_take(void *place, const char *data, size_t len, struct buf *answer)
     struct daemon *d = call.place->daemon;
     ssize_t at = len <= CLUSTER_CALL_MAX ? forward_head_parse(data, len, &head) : -EINVAL;
 
-    if (at >= 0 && is_new(&head) && forward_has_room(place) &&
+    if (at >= 0 && is_new(&head) && has_room(place) &&
         cluster_has_seen(d->cluster, head.seen) && may_begin(d, head.tenant)) {
         if (head.node[0])
             call.is_accepted = take_waiting(d, &head);
@@ -247,6 +309,17 @@ void forward_take(void *place, const char *data, size_t len, struct buf *answer)
     cluster_sign_record(d->cluster, &self);
     (void)buf_printf(answer, "{\"schema\":%u,\"accepted\":%s,\"node\":\"%s\"}", FORWARD_SCHEMA,
                      call.is_accepted ? "true" : "false", self.node);
+}
+
+struct cluster_service forward_service(struct forward_place *place)
+{
+    return (struct cluster_service){.ctx = place,
+                                    .has_room = has_room,
+                                    .snapshots = list_snapshots,
+                                    .lend = lend,
+                                    .take = take,
+                                    .wish = grant,
+                                    .look = live_look};
 }
 
 static enum metrics_passing passing_of(const struct record *record, bool is_lost)

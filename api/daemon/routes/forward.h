@@ -11,12 +11,11 @@
 
 /* Borrowed. */
 struct forward_wish {
-    const char *tenant;
-    const char *id;
-    const char *digest; /* as of execution_given */
-    const char *image;
-    const char *text; /* the JSON of the request */
+    const struct execution *e; /* a draft */
+    const char *digest;        /* as of execution_given */
+    const char *text;          /* the JSON of the request */
     size_t len;
+    bool is_kept; /* unless a node takes it that has its snapshot */
 };
 
 enum forward_result {
@@ -33,11 +32,10 @@ struct forward_place {
 };
 /* Whether machines start here now, as /ready says: others' executions are for who says so. */
 bool forward_can_start(void *daemon);
-bool forward_has_room(void *place);
-int forward_wish(void *place, enum node_wish wish, struct node_drain *ret, struct err *err);
-void forward_take(void *place, const char *data, size_t len, struct buf *answer);
-/* Gives one that waits here to a node that has room. False: there is none. */
-bool forward_lend(void *place);
+/* Whether an execution begins here from what holds what it needs, or nowhere from more. */
+bool forward_has_snapshot(struct daemon *d, const struct execution *e);
+/* What this node does for others, at a place that is there until the last of it is done. */
+struct cluster_service forward_service(struct forward_place *place);
 /* Runs what waited at a process that is gone: a waiting_resume_fn of a place. */
 waiting_resume_fn forward_resume;
 

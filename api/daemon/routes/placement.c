@@ -9,17 +9,21 @@ static const char *image_of(const struct daemon *d, const struct execution *e)
     return d->images.known.list[e->image.place].name;
 }
 
+/*
+ * To another node, where this one has no room, or would begin it from less than another one
+ * has. Where its tenant has all it may there is no turn for it elsewhere either.
+ */
 static enum forward_result send(struct daemon *d, const struct placement_wish *wish,
-                                const struct execution *e)
+                                const struct execution *e, bool has_turn)
 {
-    const struct forward_wish forward = {.tenant = e->tenant,
-                                         .id = e->id,
+    const struct forward_wish forward = {.e = e,
                                          .digest = wish->digest,
-                                         .image = image_of(d, e),
                                          .text = wish->text,
-                                         .len = wish->len};
+                                         .len = wish->len,
+                                         .is_kept = has_turn};
+    bool is_for_here = has_turn ? forward_has_snapshot(d, e) : engine_has_room(d->engine);
 
-    return forward_send(d, &forward);
+    return e->is_given || is_for_here ? FORWARD_NOBODY : forward_send(d, &forward);
 }
 
 /* Others may run it until it begins, or where this node is lost. */
@@ -43,7 +47,8 @@ enum placement placement_choose(struct daemon *d, struct http_request *http,
                                 const struct placement_wish *wish, struct execution *e,
                                 struct http_reply *reply)
 {
-    enum forward_result result = FORWARD_NOBODY;
+    enum forward_result result;
+    bool has_turn;
 
     /* The node that is asked has its session for it. */
     if (!d->ledger || e->session)
@@ -52,15 +57,11 @@ enum placement placement_choose(struct daemon *d, struct http_request *http,
     e->waits = e->is_taken;
     if (e->is_taken)
         return PLACEMENT_HERE;
-    if (engine_has_turn(d->engine, e))
-        return e->retries == 0 || keep(d, http, wish, e, reply) ? PLACEMENT_HERE
-                                                                : PLACEMENT_FAILED;
-    /* Where its tenant has all it may there is no turn for it elsewhere either. */
-    if (!e->is_given && !engine_has_room(d->engine))
-        result = send(d, wish, e);
+    has_turn = engine_has_turn(d->engine, e);
+    result = send(d, wish, e, has_turn);
     if (result == FORWARD_TAKEN)
         return PLACEMENT_ELSEWHERE;
-    if (wish->request->is_async && !keep(d, http, wish, e, reply))
+    if ((has_turn ? e->retries > 0 : wish->request->is_async) && !keep(d, http, wish, e, reply))
         return PLACEMENT_FAILED;
     return result == FORWARD_DOUBT ? PLACEMENT_DOUBTFUL : PLACEMENT_HERE;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which node of a cluster runs a request: this one where it has room, else one that has, else
- * whoever has room first, if what waits can be run by others too.
+ * Which node of a cluster runs a request: this one where it has room and its snapshot, else one
+ * that has both, else this one where it has room, else one that has, else whoever has room
+ * first, if what waits can be run by others too.
  */
 #ifndef SKILLVM_API_DAEMON_ROUTES_PLACEMENT_H
 #define SKILLVM_API_DAEMON_ROUTES_PLACEMENT_H

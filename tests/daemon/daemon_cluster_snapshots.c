@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What another node has the snapshot of begins there, while that node has room. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/waiting_world.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define expect harness_expect
+
+#define NODES   3
+#define A       (&w.nodes[0])
+#define B       (&w.nodes[1])
+#define C       (&w.nodes[2])
+#define WARM    "{\"skill\":\"warm\",\"env\":{\"FAKE\":\"exit\"}}"
+#define PLAIN   "{" WAITING_OF("exit") "}"
+#define RAN(n)  "\nskillvm_executions_total{status=\"success\"} " n "\n"
+#define SENT(n) "\nskillvm_cluster_executions_total{what=\"sent\"} " n "\n"
+#define KEPT(n) "\nskillvm_snapshots_kept " n "\n"
+#define IDLE    "\nskillvm_executions_running 0\n"
+
+struct world {
+    struct nats_world nats;
+    struct harness nodes[NODES];
+    size_t n;
+};
+
+/* With an image that has a module which is worth a snapshot. */
+static void start(struct world *w, size_t i)
+{
+    static const char *const names[NODES] = {"a", "b", "c"};
+
+    harness_init(&w->nodes[i], "boot", "restore");
+    harness_write(&w->nodes[i], "python.modules", "heavy\n");
+    nats_start_node(&w->nodes[i], &w->nats, names[i], WAITING_LINES);
+    if (i == 0)
+        nats_make(&w->nodes[0]);
+    nats_wait_node(&w->nodes[i], NODE_JOINED);
+    harness_wait_ready(&w->nodes[i]);
+}
+
+static void begin(struct world *w, size_t n)
+{
+    nats_begin(&w->nats, 1);
+    for (w->n = 0; w->n < n; w->n++)
+        start(w, w->n);
+    assert_int_equal(harness_push(&w->nodes[0], "demo", "1.0", "print(1)"), 201);
+    assert_int_equal(harness_push(&w->nodes[0], "warm", "1.0", "import heavy"), 201);
+    for (size_t i = 1; i < n; i++)
+        nodes_wait(&w->nodes[i], "/v1/skills", 200, "\"name\":\"warm\"");
+}
+
+static void end(struct world *w)
+{
+    while (w->n > 0)
+        nodes_end(&w->nodes[--w->n]);
+    nats_end(&w->nats);
+}
+
+/* One that runs at a node, which has its snapshot from then on; a knows it. */
+static void warm_up(const struct harness *a, const struct harness *node)
+{
+    expect(harness_run(node, WARM), 200, "\"status\":\"success\"");
+    harness_wait_metrics(node, RAN("1"), true);
+    harness_wait_metrics(node, KEPT("1"), true);
+    harness_wait_metrics(node, IDLE, true);
+    nats_wait_node(a, "\"snapshots\":1");
+    nats_wait_node(a, "\"running\":0,\"waiting\":0");
+    nats_wait_node(node, "\"takes_executions\":true");
+}
+
+/* Though a has a free slot; what needs no more than every node has stays where it comes. */
+static void who_has_the_snapshot_runs_it(void **state)
+{
+    struct world w = {0};
+
+    (void)state;
+    begin(&w, 2);
+    warm_up(A, B);
+    expect(harness_run(A, PLAIN), 200, "\"status\":\"success\"");
+    harness_wait_metrics(A, RAN("1"), true);
+    expect(harness_run(A, WARM), 200, "\"status\":\"success\"");
+    harness_wait_metrics(B, RAN("2"), true);
+    harness_wait_metrics(A, RAN("1"), true);
+    harness_wait_metrics(A, SENT("1"), true);
+    harness_wait_metrics(A, KEPT("0"), true);
+    /* What b has itself stays there. */
+    harness_wait_metrics(B, IDLE, true);
+    expect(harness_run(B, WARM), 200, "\"status\":\"success\"");
+    harness_wait_metrics(B, RAN("3"), true);
+    end(&w);
+}
+
+/* And has it then, too. */
+static void where_it_has_no_room_another_runs_it(void **state)
+{
+    struct world w = {0};
+    char held[38];
+
+    (void)state;
+    begin(&w, 2);
+    warm_up(A, B);
+    waiting_fill(B, held);
+    expect(harness_run(A, WARM), 200, "\"status\":\"success\"");
+    harness_wait_metrics(A, RAN("1"), true);
+    harness_wait_metrics(A, KEPT("1"), true);
+    waiting_end(B, held);
+    harness_wait_metrics(B, IDLE, true);
+    nats_wait_node(B, "\"takes_executions\":true");
+    expect(harness_run(A, WARM), 200, "\"status\":\"success\"");
+    harness_wait_metrics(A, RAN("2"), true);
+    harness_wait_metrics(A, SENT("0"), true);
+    end(&w);
+}
+
+static void where_it_is_gone_another_runs_it(void **state)
+{
+    struct world w = {0};
+
+    (void)state;
+    begin(&w, 2);
+    warm_up(A, B);
+    assert_int_equal(harness_stop(B, SIGKILL), -1);
+    expect(harness_run(A, WARM), 200, "\"status\":\"success\"");
+    harness_wait_metrics(A, RAN("1"), true);
+    harness_finish(B);
+    w.n = 1;
+    end(&w);
+}
+
+/* Of those with room the one that has it. Three, of which chance would choose another. */
+static void of_two_with_room_the_better_one_runs_it(void **state)
+{
+    struct world w = {0};
+    char held[38];
+
+    (void)state;
+    begin(&w, 3);
+    warm_up(A, C);
+    nats_wait_node(A, "\"loads\":{\"nodes\":2");
+    waiting_fill(A, held);
+    for (unsigned i = 0; i < 8; i++) {
+        expect(harness_run(A, WARM), 200, "\"status\":\"success\"");
+        harness_wait_metrics(C, IDLE, true);
+        nats_wait_node(A, "\"running\":0,\"waiting\":0");
+        nats_wait_node(C, "\"takes_executions\":true");
+    }
+    harness_wait_metrics(C, RAN("9"), true);
+    harness_wait_metrics(B, RAN("0"), true);
+    waiting_end(A, held);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_has_the_snapshot_runs_it),
+        cmocka_unit_test(where_it_has_no_room_another_runs_it),
+        cmocka_unit_test(where_it_is_gone_another_runs_it),
+        cmocka_unit_test(of_two_with_room_the_better_one_runs_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -45,13 +45,13 @@ if command -v systemd-analyze >/dev/null; then
         grep -oE '`[^`]+`' | tr -d '`' | sort >"$work/reasons"
     sed -n 's/^✗ \([^ ]*\) .*/\1/p' "$work/security" | sort | diff - "$work/reasons" >"$work/diff" ||
         complain "systemd-analyze security misses (<), docs/deploy.md says (>): $(cat "$work/diff")"
-    # With the drop-in that docs/deploy.md has for more of the jail.
+    # With what isolation: strict takes.
     mkdir "$work/skillvmd.service.d"
-    sed -n '/^# .*skillvmd.service.d\/jail.conf$/,/^```/p' docs/deploy.md | sed '/^```/d' \
-        >"$work/skillvmd.service.d/jail.conf"
-    grep -qx RestrictNamespaces=no "$work/skillvmd.service.d/jail.conf" ||
-        complain 'docs/deploy.md has no drop-in that allows namespaces'
-    exposure 26 "with the drop-in of docs/deploy.md"
+    cp api/service/strict.conf "$work/skillvmd.service.d/"
+    exposure 30 "with strict.conf"
+    figure=$(sed -n 's/.*Overall exposure level for skillvmd.service: \([0-9.]*\) .*/\1/p' "$work/security")
+    grep -q "puts it at $figure with it" docs/deploy.md ||
+        complain "docs/deploy.md does not have the exposure with strict.conf, $figure"
 else
     left_out+=('units: no systemd-analyze')
 fi
@@ -108,7 +108,7 @@ install
 unit=$(find "$work/root" -name skillvmd.service)
 read -r start settings < <(sed -n 's/^ExecStart=\([^ ]*\) --config /\1 /p' "$unit")
 for file in "$start" "$settings" "$(dirname "$start")/skillvm-"{jail,vmm} "$(dirname "$start")/skillvm" \
-    "$(dirname "$start")"/../share/skillvm/images/{build.sh,spdx.awk,image-tree,python.yaml,init,zygote/sitecustomize.py}; do
+    "$(dirname "$start")"/../share/skillvm/strict.conf "$(dirname "$start")"/../share/skillvm/images/{build.sh,spdx.awk,image-tree,python.yaml,init,zygote/sitecustomize.py}; do
     [[ -e $work/root/$file ]] || complain "not installed: $file"
 done
 echo 'grace: 7s' >"$work/root/$settings"

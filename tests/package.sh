@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the packages as a user would, in a clean Debian 12, runs a skill and follows docs/tutorial.md
-# there, and removes them:
+# there, boots it for the service under its systemd, and removes them:
 #   package.sh --build DIR     DIR/packages holds them (./dev package)
-# Needs root, debootstrap and lintian. The last line is the totals. Exit status: 0 all passed, 1 some
+# Needs root, debootstrap, lintian and QEMU. The last line is the totals. Exit status: 0 all passed, 1 some
 # failed, 77 nothing could run.
 set -uo pipefail
 
@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.." || exit
     exit 2
 }
 build=$(realpath "$2")
-for tool in debootstrap lintian; do
+for tool in debootstrap lintian qemu-system-x86_64; do
     if ! command -v "$tool" >/dev/null || [[ $(id -u) != 0 ]]; then
         echo "skip package: it needs root and $tool"
         echo "0 passed, 0 failed, 1 skipped"
@@ -22,6 +22,8 @@ for tool in debootstrap lintian; do
     fi
 done
 
+# As the software host's (api/host/qemu.c).
+cpu=EPYC,-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,-nrip-save,-xsavec
 work=$(mktemp -d)
 root=$work/root
 finish() {
@@ -111,6 +113,34 @@ builds_a_program() {
         inside sh -c 'cd /root && gcc p.c $(pkg-config --cflags --libs skillvm) -o p && ./p'
 }
 
+# A line each of tests/service-inside.sh, in an emulated machine with a processor that has SVM, of
+# which this Debian is the disk.
+boots() {
+    local unit=$root/etc/systemd/system/try.service
+    inside apt-get -qq -y --no-install-recommends install systemd-sysv udev procps curl \
+        initramfs-tools linux-image-amd64 && inside apt-get clean &&
+        cp tests/service-inside.sh "$root/root/" &&
+        printf '[Unit]\nWants=multi-user.target\nAfter=multi-user.target\n[Service]\nType=oneshot\n%s\n' \
+            'ExecStart=/root/service-inside.sh /root/word-counter' 'StandardOutput=file:/dev/ttyS1' \
+            'ExecStopPost=systemctl poweroff -ff' >"$unit" &&
+        umount "$root/proc" "$root/dev" "$root/sys" &&
+        mke2fs -q -t ext4 -d "$root" "$work/disk" 4G &&
+        timeout 1200 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
+            -machine pc,usb=off,vmport=off -accel tcg,tb-size=256 -cpu "$cpu" -smp 1 -m 1536 \
+            -kernel "$root"/boot/vmlinuz-* -initrd "$root"/boot/initrd.img-* -device virtio-rng-pci \
+            -drive "file=$work/disk,if=virtio,format=raw,cache=unsafe" \
+            -serial "file:$work/console" -serial "file:$work/service" \
+            -append "root=/dev/vda rw console=ttyS0 panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on audit=0 systemd.unit=try.service"
+    tail -n 20 "$work/console"
+    grep -q '^end' "$work/service"
+}
+
+count_service() {
+    tr -d '\r' <"$work/service" | grep -E '^(ok|FAIL) '
+    passed=$((passed + $(grep -c '^ok ' "$work/service")))
+    failed=$((failed + $(grep -c '^FAIL ' "$work/service")))
+}
+
 goes() {
     inside apt-get -qq -y purge skillvm skillvm-softhost skillvm-dev libskillvm0 &&
         ! inside sh -c 'ls /usr/bin/skillvm* /usr/share/skillvm /etc/skillvm 2>/dev/null | grep .'
@@ -127,6 +157,9 @@ if ((failed == 0)); then
     grep '^ *[0-9.]* s  ' "$work/log" # what each step took
     try installs_dev installs 'libskillvm0_*.deb' 'skillvm-dev_*.deb'
     try builds_a_program builds_a_program
+    try boots boots
+    count_service
+    mount -t proc proc "$root/proc"
     try goes goes
 fi
 echo "$passed passed, $failed failed"

@@ -107,8 +107,7 @@ static const struct {
     {KVM_SET_XCRS, MAIN, REUSABLE, FD(VCPU)},
     {KVM_SET_DEBUGREGS, MAIN, REUSABLE, FD(VCPU)},
     {KVM_SET_LAPIC, MAIN, REUSABLE, FD(VCPU)},
-    /* The page that the flush borrows is given back at the first exit. */
-    {KVM_SET_MSRS, BOTH, REUSABLE, FD(VCPU)},
+    {KVM_SET_MSRS, MAIN, REUSABLE, FD(VCPU)},
     {KVM_SET_IRQCHIP, MAIN, REUSABLE, FD(VM)},
     {KVM_SET_CLOCK, MAIN, REUSABLE, FD(VM)},
     {KVM_KVMCLOCK_CTRL, MAIN, REUSABLE, FD(VCPU)},

@@ -291,7 +291,11 @@ int snapshot_reset(struct machine *m, struct snapshot_origin *origin, int vsock_
     int r;
 
     /* 1. The vCPU, the interrupt chips and the clock: also what lets KVM write to the guest's
-       memory by itself (clock, end of interrupt), which must not happen after step 2. */
+       memory by itself (steal time, clock, end of interrupt), which must not happen after
+       step 2. */
+    r = arch_flush_disarm(&m->kvm, err);
+    if (r < 0)
+        return r;
     r = arch_state_reload(&m->kvm, &origin->state, err);
     if (r < 0)
         return r;

@@ -96,7 +96,7 @@ static bool check_flush(struct machine *m)
 {
     struct err err = {0};
 
-    if (arch_flush_check(&m->kvm, &m->memory, &m->flush, &err) >= 0)
+    if (arch_flush_check(&m->flush, &err) >= 0)
         return true;
     machine_set_end(m, MACHINE_FAILED, "%s", err.message);
     return false;

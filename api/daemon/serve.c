@@ -381,7 +381,7 @@ static int serve_requests(struct daemon *d, const struct serve *serve, struct er
         ledger_resume_by(d->ledger, NULL, NULL);
     http_stop(lifecycle.http);
     log_info("skillvmd", "stopped");
-    return 0;
+    return jail_check(d->jail, err);
 }
 
 static int open_packages(void *ctx, const char *digest, struct err *err)
@@ -399,9 +399,7 @@ static void forget_packages(void *ctx, const char *digest)
 static int open_jail(struct daemon *d, const struct config *config, const struct places *places,
                      struct err *err)
 {
-    const struct jail_config jail = {.program = places->jail,
-                                     .machine = places->vmm,
-                                     .layers = JAIL_ALL,
+    const struct jail_config jail = {places->jail, places->vmm, .layers = JAIL_ALL,
                                      .strict = config->isolation != 0};
 
     return jail_open(&jail, &d->jail, err);
@@ -466,6 +464,10 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     char db_path[PATH_MAX];
     int r;
 
+    /* First: there is one thread yet. */
+    r = open_jail(d, config, places, err);
+    if (r < 0)
+        return r;
     (void)snprintf(db_path, sizeof(db_path), "%.4000s/skillvm.db", config->data_path);
     r = registry_open(db_path, &d->registry, err);
     if (r < 0)
@@ -492,9 +494,6 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     if (!d->held || !d->skill_room)
         return err_no_memory(err);
     r = read_images(d, places, err);
-    if (r < 0)
-        return r;
-    r = open_jail(d, config, places, err);
     if (r < 0)
         return r;
     snapshots.jail = d->jail;

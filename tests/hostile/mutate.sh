@@ -91,6 +91,9 @@ mutations=(
     'jail|ending with the daemon|vmm/jail/room.c|s/while (read(0, &byte, 1) < 0 \&\& errno == EINTR)/while (pause() < 0 || read(0, \&byte, 1))/'
     'jail|one that is stopped|api/daemon/machine/jail.c|s/(void)kill(jail->pid, SIGKILL);//'
     'jail|strict|api/daemon/machine/jail.c|s/if (jail->strict)/if (jail->pid == 0)/'
+    'jail|users: the daemon gives up what they take|api/daemon/machine/jail.c|s/return r < 0 ? r : give_up_users(jail, err);/(void)give_up_users; return r;/'
+    'jail|users: neither does who it starts later get it|api/daemon/machine/jail.c|/kept\[0\].inheritable &= ~users;/d'
+    'jail|users: a jail with less is none|api/daemon/machine/jail.c|s/if (jail->gave_up \&\& /if (!jail->pid \&\& /'
     'devices|memory ends somewhere|vmm/memory.c|s/return gpa <= m->size && len <= m->size - gpa;/return gpa <= m->size \&\& len <= UINT32_MAX;/'
     'devices|rings lie in memory|vmm/virtio/virtqueue.c|s/if (q->used % 4 != 0 ||/if (q->used % 4 != 0 \&\&/'
     'devices|descriptors lie in memory|vmm/virtio/virtqueue.c|s/if (!memory_contains(q->mem, desc->addr, desc->len)) {/if (desc->len > UINT32_MAX - 1) {/'
@@ -195,9 +198,12 @@ is_found() { # unit|platform|filter|cpuid|vm|jail|devices|guest|skill|host|limit
         return 0
     fi
     if [ "$1" = jail ]; then
-        cmake/build.sh release unit_daemon_jail >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+        cmake/build.sh release unit_daemon_jail unit_daemon_jail_service >build.log 2>&1 ||
+            { tail -n 20 build.log >&2; return 1; }
         # A layer that is missing has its tests skipped; what does not end has been found, too.
-        timeout --kill-after=1 20 build/tests/unit_daemon_jail >test.log 2>&1 && ! grep -q SKIPPED test.log && return 1
+        timeout --kill-after=1 20 build/tests/unit_daemon_jail >test.log 2>&1 && ! grep -q SKIPPED test.log &&
+            timeout --kill-after=1 20 build/tests/unit_daemon_jail_service >test.log 2>&1 &&
+            ! grep -q SKIPPED test.log && return 1
         return 0
     fi
     if [ "$1" = devices ]; then

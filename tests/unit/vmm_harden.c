@@ -26,15 +26,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/cmocka_all.h"
-
 #include "base/fd.h"
+#include "tests/unit/cmocka_all.h"
 
 #define NOBODY 65534u
 /* As of <linux/kvm.h>, which tests do without. */
 #define REQUEST_RUN         0xae80ul
 #define REQUEST_CREATE_VCPU 0xae41ul
 #define REQUEST_SET_REGS    0x4090ae82ul
+#define REQUEST_SET_MSRS    0x4008ae89ul
 
 /* What harden.h has, as bits. */
 enum layer {
@@ -275,8 +275,13 @@ static int try_other_read(void)
     return asked(pread(plan.fds[HARDEN_FD_WAKE], &byte, 1, 0));
 }
 
-#define NOBODY_MAY (-1)
+/* Past the list of those that its guest may set. */
+static int try_set_msrs(void)
+{
+    return asked(ioctl(plan.fds[HARDEN_FD_VCPU], REQUEST_SET_MSRS, NULL));
+}
 
+#define NOBODY_MAY (-1)
 /* Of both threads, but for what one of them has to do. */
 static const struct {
     const char *name;
@@ -322,10 +327,10 @@ static const struct {
     {"runs the vCPU", try_run, 0, HARDEN_VCPU, false},
     {"gives the stream another end", try_renew, 0, HARDEN_MAIN, true},
     {"sets the vCPU's registers", try_set, 0, HARDEN_MAIN, true},
+    {"sets other registers of it", try_set_msrs, 0, HARDEN_MAIN, true},
 };
 
-/* As a user without rights who has all of them in a user namespace: so that each can be lost.
- */
+/* As a user without rights who has all in a user namespace: so that each can be lost. */
 static void become_user(void)
 {
     char map[64];
@@ -415,7 +420,7 @@ static int give_up(unsigned layers)
 }
 
 /* How a child with these layers ends: 0, -errno of what it tried, or the signal. */
-static int attempt_in(enum harden_scope scope, int (*try)(void), enum harden_thread thread,
+static int attempt_in(enum harden_scope scope, int (*what)(void), enum harden_thread thread,
                       unsigned layers)
 {
     pid_t pid = fork();
@@ -431,16 +436,14 @@ static int attempt_in(enum harden_scope scope, int (*try)(void), enum harden_thr
         if (harden_find_free(&plan, &(struct err){0}) < 0)
             _exit(205);
         vcpu.layers = layers;
-        vcpu.try = thread == HARDEN_VCPU ?
-        try : NULL
-            ;
+        vcpu.try = thread == HARDEN_VCPU ? what : NULL;
         (void)sem_init(&vcpu.go, 0, 0);
         (void)sem_init(&vcpu.end, 0, 0);
         if (give_up(layers) < 0)
             _exit(204);
         (void)sem_post(&vcpu.go);
         (void)sem_wait(&vcpu.end);
-        _exit(-(thread == HARDEN_VCPU ? vcpu.result : try()));
+        _exit(-(thread == HARDEN_VCPU ? vcpu.result : what()));
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     /* Its bystander is this process's own now. */

@@ -106,16 +106,21 @@ struct arch_flush arch_flush_init(void);
 int arch_flush_open(const struct kvm *kvm, struct arch_flush *flush, struct err *err);
 /*
  * The last call to KVM before the paused vCPU runs again: makes KVM flush the translations when
- * it next enters the guest. Borrows a few bytes of the generation ID's page. 0 or -errno.
+ * it next enters the guest. Borrows a few bytes of the generation ID's page, in which KVM
+ * writes from then on. 0 or -errno.
  */
 int arch_flush_arm(const struct kvm *kvm, const struct memory *memory, struct arch_flush *flush,
                    struct err *err);
 /*
- * After the first exit: 0 when KVM has flushed, -EIO when the guest ran without. Takes the
- * borrowed bytes back. Called by the vCPU's thread.
+ * The first call to KVM of a reset: it writes there no more, so that the memory can be put
+ * back. Without a flush that was armed nothing. 0 or -errno.
  */
-int arch_flush_check(const struct kvm *kvm, const struct memory *memory,
-                     struct arch_flush *flush, struct err *err);
+int arch_flush_disarm(const struct kvm *kvm, struct err *err);
+/*
+ * After the first exit: 0 when KVM has flushed, -EIO when the guest ran without. Called by the
+ * vCPU's thread, and only reads.
+ */
+int arch_flush_check(struct arch_flush *flush, struct err *err);
 void arch_flush_finish(struct arch_flush *flush);
 
 /*

@@ -44,8 +44,8 @@
 #define JAIL_WEIGHT 6400
 /* Machines at the same time, each with a user id of its own. */
 #define JAIL_CELLS 1024u
-/* The first one's, where root starts them: of a range that systemd's UIDS-GIDS.md calls unused.
-   Another user has those of subuid(5). */
+/* The first one's, where root starts them, or who has CAP_SETUID and CAP_SETGID: of a range
+   that systemd's UIDS-GIDS.md calls unused. Another user has those of subuid(5). */
 #define JAIL_FIRST_USER 1879048192u
 
 enum jail_layer {

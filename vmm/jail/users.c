@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,11 +77,21 @@ static uint32_t find_range(const char *path, const char *name)
     return first;
 }
 
+/* Whether it was given what newuidmap has, as by AmbientCapabilities= of a unit. */
+static bool may_give_any(void)
+{
+    const uint32_t wanted = 1u << CAP_SETUID | 1u << CAP_SETGID;
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3];
+
+    return syscall(SYS_capget, &header, has) == 0 && (has[0].effective & wanted) == wanted;
+}
+
 const char *users_find(struct users *ret)
 {
     char name[128] = "";
 
-    if (geteuid() == 0) {
+    if (geteuid() == 0 || may_give_any()) {
         *ret = (struct users){JAIL_FIRST_USER, JAIL_FIRST_USER, false};
         return NULL;
     }

@@ -15,8 +15,9 @@ struct users {
 };
 
 /*
- * Those that the caller may give away: root from JAIL_FIRST_USER on, another the first range of
- * its own in subuid(5) and subgid(5) that is large enough. NULL, or what is missing.
+ * Those that the caller may give away: root, and who has CAP_SETUID and CAP_SETGID, from
+ * JAIL_FIRST_USER on, another the first range of its own in subuid(5) and subgid(5) that is
+ * large enough. NULL, or what is missing.
  */
 const char *users_find(struct users *ret);
 

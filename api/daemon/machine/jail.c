@@ -9,11 +9,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -26,7 +28,9 @@ struct jail {
     int machine_fd;
     uint32_t layers;
     bool strict;
-    pid_t pid; /* -1: it is not there */
+    bool gave_up;      /* what the users of its first process took */
+    _Atomic bool lost; /* and so there is no other */
+    pid_t pid;         /* -1: it is not there */
     int socket_fd;
     struct jail_hello hello;        /* of the first process; a later one is in the same host */
     _Atomic bool taken[JAIL_CELLS]; /* set under the lock, and given back without */
@@ -118,6 +122,36 @@ static int start(struct jail *jail, struct jail_hello *ret, struct err *err)
     return r < 0 ? r : judge(jail, ret, err);
 }
 
+/*
+ * Who has these two is root to the rest of the host, and callers' words are read here. A child
+ * that is started later has them no more either.
+ */
+static int give_up_users(struct jail *jail, struct err *err)
+{
+    const uint32_t users = 1u << CAP_SETUID | 1u << CAP_SETGID;
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct kept[_LINUX_CAPABILITY_U32S_3];
+
+    if (syscall(SYS_capget, &header, kept) < 0)
+        return err_set_errno(err, errno, "looking at capabilities");
+    if (geteuid() == 0 || !(kept[0].permitted & users))
+        return 0;
+    kept[0].permitted &= ~users;
+    kept[0].effective &= ~users;
+    kept[0].inheritable &= ~users;
+    if (syscall(SYS_capset, &header, kept) < 0)
+        return err_set_errno(err, errno, "giving up capabilities");
+    jail->gave_up = true;
+    return 0;
+}
+
+static int begin(struct jail *jail, struct err *err)
+{
+    int r = start(jail, &jail->hello, err);
+
+    return r < 0 ? r : give_up_users(jail, err);
+}
+
 int jail_open(const struct jail_config *config, struct jail **ret, struct err *err)
 {
     struct jail *jail = calloc(1, sizeof(*jail));
@@ -136,7 +170,7 @@ int jail_open(const struct jail_config *config, struct jail **ret, struct err *e
     else if (jail->machine_fd < 0)
         r = err_set_errno(err, errno, "cannot open %s", config->machine);
     else
-        r = start(jail, &jail->hello, err);
+        r = begin(jail, err);
     if (r < 0)
         jail_close(jail);
     else
@@ -189,19 +223,41 @@ static int ask(struct jail *jail, const struct jail_request *request, const int 
     return n == (ssize_t)sizeof(*ret) || n == -EMSGSIZE ? 0 : -EPIPE;
 }
 
+int jail_check(const struct jail *jail, struct err *err)
+{
+    return jail->lost ? err_set(err, ECHILD,
+                                "%s has ended, and the daemon gave up what another takes: "
+                                "start it again",
+                                jail->program)
+                      : 0;
+}
+
+/* Another process, which has what the first one had, or none. */
+static int restart(struct jail *jail, struct err *err)
+{
+    struct jail_hello hello;
+
+    log_warn("jail", "event=restart reason=\"%s does not answer\"", jail->program);
+    stop(jail);
+    if (jail->gave_up && !jail_missing(jail, JAIL_USERS)) {
+        if (!jail->lost)
+            (void)kill(getpid(), SIGTERM);
+        jail->lost = true;
+        return jail_check(jail, err);
+    }
+    return start(jail, &hello, err);
+}
+
 static int ask_again(struct jail *jail, const struct jail_request *request, const int *fds,
                      size_t n_fds, struct jail_reply *ret, int *ret_weight, struct err *err)
 {
-    struct jail_hello hello;
     int r = jail->pid > 0 ? ask(jail, request, fds, n_fds, ret, ret_weight) : -EPIPE;
 
     if (r == 0)
         return 0;
     if (r != -EPIPE)
         return err_set_errno(err, -r, "cannot ask %s for a machine", jail->program);
-    log_warn("jail", "event=restart reason=\"%s does not answer\"", jail->program);
-    stop(jail);
-    r = start(jail, &hello, err);
+    r = restart(jail, err);
     if (r < 0) {
         stop(jail);
         return r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon's side of skillvm-jail (vmm/jail/jail.h), by which all machines are started. Where
- * that process ends, the machines in its namespaces do too, and the next start makes another.
+ * that process ends, the machines in its namespaces do too, and the next start makes another,
+ * unless the daemon has given up what that takes.
  */
 #ifndef SKILLVM_API_DAEMON_MACHINE_JAIL_H
 #define SKILLVM_API_DAEMON_MACHINE_JAIL_H
@@ -31,7 +32,11 @@ struct jailed {
     int weight_fd; /* owned by the caller: cpu.weight of its cgroup, which says 100; or -1 */
 };
 
-/* Starts the process. 0 or -errno, where strict with the layers that are missing and why. */
+/*
+ * Starts the process. 0 or -errno, where strict with the layers that are missing and why. From
+ * then on the caller, unless it is root, has no CAP_SETUID and no CAP_SETGID, which only the
+ * jail has a use for: it is the only thread of its process.
+ */
 int jail_open(const struct jail_config *config, struct jail **ret, struct err *err);
 
 /*
@@ -49,6 +54,13 @@ int jail_start(struct jail *jail, struct jail_request *request, const int *fds, 
 enum jail_memory jail_look(struct jail *jail, uint32_t cell);
 /* The cell's machine was reaped. Never waits. */
 void jail_release_cell(struct jail *jail, uint32_t cell);
+
+/*
+ * -ECHILD where no machine starts any more: the process has ended, and another would need what
+ * jail_open gave up. The daemon was sent a SIGTERM then, and is to be started again. 0: one
+ * may.
+ */
+int jail_check(const struct jail *jail, struct err *err);
 
 /* Why a layer is missing, as of the first process; NULL: it is there. Text of the jail's. */
 const char *jail_missing(const struct jail *jail, enum jail_layer layer);

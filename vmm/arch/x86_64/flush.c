@@ -8,8 +8,10 @@
  * linear and combined mappings of the guest, global ones too, and count in `tlb_flush`.
  *
  * The guest is not told of the page: its CPUID has no steal time. The bytes lie in the page of
- * the generation ID, which no kernel uses as RAM, and the MSR is off again after the first
- * exit. A guest that writes there meanwhile can only make KVM flush once more.
+ * the generation ID, which no kernel uses as RAM, and KVM goes on writing there how long the
+ * vCPU has waited for a processor, which its guest sees by any clock, until the next reset: to
+ * switch it off takes a call that would let the vCPU's thread set every register. A guest that
+ * writes there can only make KVM flush once more.
  */
 #include <asm/kvm_para.h>
 #include <errno.h>
@@ -132,23 +134,21 @@ int arch_flush_arm(const struct kvm *kvm, const struct memory *memory, struct ar
     return 0;
 }
 
-int arch_flush_check(const struct kvm *kvm, const struct memory *memory,
-                     struct arch_flush *flush, struct err *err)
+int arch_flush_disarm(const struct kvm *kvm, struct err *err)
 {
-    const struct kvm_steal_time none = {0};
+    return set_steal_msr(kvm, 0, err);
+}
+
+int arch_flush_check(struct arch_flush *flush, struct err *err)
+{
     uint64_t flushes = 0;
     int r = read_at(flush->stats_fd, &flushes, sizeof(flushes), flush->offset, err);
 
     flush->due = false;
     if (r < 0)
         return r;
-    if (flushes == flush->flushes)
-        return err_set(err, EIO,
-                       "KVM did not flush the address translations of a reset machine");
-    r = set_steal_msr(kvm, 0, err);
-    if (r < 0)
-        return r;
-    if (memory_write(memory, steal_gpa(memory), &none, sizeof(none)) < 0)
-        return err_set(err, EFAULT, "no room for a steal time page");
-    return 0;
+    return flushes != flush->flushes
+               ? 0
+               : err_set(err, EIO,
+                         "KVM did not flush the address translations of a reset machine");
 }

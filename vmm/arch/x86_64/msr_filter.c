@@ -3,12 +3,13 @@
  * Which MSRs a guest may write: those that a snapshot holds, and no others, so that nothing a
  * guest can change is forgotten by a reset. KVM takes writes to more MSRs than it lists (memory
  * type ranges and machine check banks, even where CPUID has neither), and some that keep what
- * was written once. Reads are left to KVM. A refused write is a general protection fault, as it
- * is for an MSR that does not exist.
+ * was written once. Reads are left to KVM, but for one. What is refused is a general protection
+ * fault, as it is for an MSR that does not exist.
  *
  * KVM_X86_SET_MSR_FILTER, Documentation/virt/kvm/api.rst 4.97. The x2APIC's MSRs pass it: they
  * are the state of the local APIC.
  */
+#include <asm/kvm_para.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -46,6 +47,9 @@ static const uint32_t not_writable[] = {
 
 /* Of KVM's own: the clock and the end of interrupts, which CPUID offers. */
 static const uint32_t kvm_writable[] = {0x4b564d00, 0x4b564d01, 0x4b564d04};
+
+/* All of KVM's but steal time, which CPUID does not offer and a reset leaves on: flush.c. */
+static uint8_t kvm_readable[KVM_MSRS / 8] = {(uint8_t) ~(1u << (MSR_KVM_STEAL_TIME & 7)), 0xff};
 
 static bool contains(const uint32_t *list, size_t n, uint32_t index)
 {
@@ -101,7 +105,7 @@ int x86_msr_filter(const struct kvm *kvm, struct err *err)
         add_range(&filter, &n, KVM_MSR_FILTER_READ, areas[i], AREA_MSRS, everything);
         add_range(&filter, &n, KVM_MSR_FILTER_WRITE, areas[i], AREA_MSRS, writable[i]);
     }
-    add_range(&filter, &n, KVM_MSR_FILTER_READ, MSR_KVM_FIRST, KVM_MSRS, everything);
+    add_range(&filter, &n, KVM_MSR_FILTER_READ, MSR_KVM_FIRST, KVM_MSRS, kvm_readable);
     add_range(&filter, &n, KVM_MSR_FILTER_WRITE, MSR_KVM_FIRST, KVM_MSRS, kvm_bitmap);
     r = kvm_ioctl(kvm->vm_fd, KVM_X86_SET_MSR_FILTER, &filter, "KVM_X86_SET_MSR_FILTER", err);
     return r < 0 ? r : 0;

@@ -218,6 +218,15 @@ void chaos_join(struct chaos *c)
     c->n = c->n < CHAOS_SENT_MAX ? c->n : CHAOS_SENT_MAX;
 }
 
+const struct chaos_sent *chaos_find(const struct chaos *c, const char *id)
+{
+    for (unsigned i = 0; i < c->n; i++) {
+        if (strcmp(c->sent[i].id, id) == 0)
+            return &c->sent[i];
+    }
+    return NULL;
+}
+
 void chaos_finish(struct chaos *c)
 {
     free(c->sent);

@@ -41,6 +41,8 @@ struct chaos {
 void chaos_begin(struct chaos *c, unsigned seed);
 /* Waits for the clients, which end once there were enough and they may. */
 void chaos_join(struct chaos *c);
+/* The request that an id is of; NULL: nobody heard of it. Once they have ended. */
+const struct chaos_sent *chaos_find(const struct chaos *c, const char *id);
 void chaos_finish(struct chaos *c);
 /*
  * A request that may come to nothing: status 0. It waits for an answer for as long as a node

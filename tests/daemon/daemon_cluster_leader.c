@@ -198,6 +198,37 @@ static void what_another_leader_has_not_may_still_be_begun_again(void **state)
     end(&w);
 }
 
+/* Asks b under a key for what a had run, of which the servers and b know nothing: a does. */
+static void ask_under_key(const struct world *w, const char *json, const char *id,
+                          const char *path)
+{
+    struct answer a = nodes_admin_sure(&w->b, "POST", EXECUTIONS, json);
+
+    harness_expect(a, 200, "\"status\":\"success\"");
+    wait_said(w, id, "\"node\":\"a\"");
+    assert_int_equal(nodes_count_log(path, id), 0);
+}
+
+/* A key begins one execution also where the servers lost that it did. */
+static void what_the_servers_lost_its_key_does_not_begin_again(void **state)
+{
+    static const char json[] = "{" FAKE("exit") ",\"idempotency_key\":\"one\"}";
+    char id[38], path[128];
+    struct world w = {0};
+
+    (void)state;
+    begin(&w);
+    run(&w, json, 200, "\"status\":\"success\"", id);
+    nodes_stop(&w.b);
+    nodes_start_logged(&w.b, &w.nats, "b", LINES, path);
+    nats_wait_node(&w.b, NODE_JOINED);
+    harness_wait_ready(&w.b);
+    miss(&w.b, id);
+    lose(&w, id);
+    ask_under_key(&w, json, id, path);
+    end(&w);
+}
+
 /* As if a server had never given the end of one to who watches there. */
 static void forget_end(const struct harness *h, const char *id)
 {
@@ -249,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gap_keeps_nobody_waiting),
         cmocka_unit_test(an_end_that_did_not_come_is_asked_for),
+        cmocka_unit_test(what_the_servers_lost_its_key_does_not_begin_again),
         cmocka_unit_test(what_another_leader_has_not_is_told_and_read_again),
         cmocka_unit_test(what_another_leader_has_not_may_still_be_begun_again),
     };

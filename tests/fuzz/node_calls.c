@@ -58,7 +58,7 @@ static void check_ask(const char *text, size_t len)
           live_ask_parse(buf_cstr(&written), written.len, &again) == 0 &&
           strcmp(again.tenant, ask.tenant) == 0 && strcmp(again.id, ask.id) == 0 &&
           again.log_at == ask.log_at && again.wait_ms == ask.wait_ms &&
-          again.is_begun == ask.is_begun);
+          again.is_begun == ask.is_begun && again.is_of_row == ask.is_of_row);
     buf_finish(&written);
 }
 

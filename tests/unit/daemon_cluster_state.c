@@ -534,13 +534,13 @@ static void the_last_one_of_a_key_begins_it(void **state)
     theirs = ours;
     (void)strcpy(theirs.node, "b");
     assert_int_equal(record_entry_write(&theirs, &record), 0);
-    assert_int_equal(cluster_record_accept(c, &ours, &err), 0);
+    assert_int_equal(cluster_record_accept(c, &ours, true, &err), 0);
     (void)strcpy(ours.idempotency_key, "k");
     memset(ours.request_digest, 'a', sizeof(ours.request_digest) - 1);
-    assert_int_equal(cluster_record_accept(c, &ours, &err), -EEXIST);
+    assert_int_equal(cluster_record_accept(c, &ours, true, &err), -EEXIST);
     buf_finish(&record);
     assert_int_equal(record_entry_write(&ours, &record), 0);
-    assert_int_equal(cluster_record_accept(c, &ours, &err), 0);
+    assert_int_equal(cluster_record_accept(c, &ours, true, &err), 0);
     buf_finish(&record);
     cluster_destroy(c);
 }

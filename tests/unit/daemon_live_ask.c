@@ -35,6 +35,12 @@ static void what_is_written_is_read(void **state)
     assert_string_equal(again.tenant, ask.tenant);
     assert_string_equal(again.id, ask.id);
     assert_true(again.log_at == ask.log_at && again.wait_ms == ask.wait_ms && again.is_begun);
+    assert_false(again.is_of_row);
+    ask.is_of_row = true;
+    buf_clear(&text);
+    assert_int_equal(live_ask_write(&ask, &text), 0);
+    assert_int_equal(live_ask_parse(buf_cstr(&text), text.len, &again), 0);
+    assert_true(again.is_of_row);
     snprintf(answer.image_reason, sizeof(answer.image_reason), "has \"numpy\" \xc3\xa9");
     assert_int_equal(live_answer_write(&answer, &out), 0);
     assert_int_equal(live_piece_write(false, "a\0\n", 3, &out), 0);
@@ -98,6 +104,7 @@ static void nonsense_is_refused(void **state)
         ASK "\"log_at\":0,\"wait_ms\":1001,\"begun\":true}",
         ASK "\"log_at\":1048577,\"wait_ms\":0,\"begun\":true}",
         ASK "\"log_at\":-1,\"wait_ms\":0,\"begun\":true}",
+        ASK "\"log_at\":0,\"wait_ms\":0,\"begun\":true,\"row\":1}",
         NEWER "\"log_at\":0,\"wait_ms\":0,\"begun\":true}",
         STRANGE_TENANT "\"log_at\":0,\"wait_ms\":0,\"begun\":true}",
         STRANGE_ID "\"log_at\":0,\"wait_ms\":0,\"begun\":true}",

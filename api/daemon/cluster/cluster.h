@@ -250,9 +250,11 @@ void cluster_sign_record(struct cluster *cluster, struct record *record);
 /*
  * Writes the record of an execution that is accepted, replicated on return. 0; -EEXIST where
  * there is one of its id, which is here then; -EAGAIN while the node is not joined, or where
- * the servers do not take it; -ETIMEDOUT where they may have taken it.
+ * the servers do not take it; -ETIMEDOUT where they may have taken it. is_new: it was never
+ * told before; where it has a key, and cluster_check_unknown says that another node knows it,
+ * -EALREADY, and -EAGAIN or -ETIMEDOUT as of that.
  */
-int cluster_record_accept(struct cluster *cluster, const struct record *record,
+int cluster_record_accept(struct cluster *cluster, const struct record *record, bool is_new,
                           struct err *err);
 
 /* A record and the text that it lies in. */
@@ -409,6 +411,15 @@ void live_copy_finish(struct live_copy *copy);
  */
 int cluster_ask_live(struct cluster *cluster, const char *node, const struct live_ask *ask,
                      struct live_copy *ret, struct err *err);
+/*
+ * Whether no other node knows of an execution of a tenant's, where the servers may lack what
+ * they had confirmed: for a minute after who follows them began anew, as where another server
+ * leads. At other times nobody is asked. Takes up to 3 s. 0; -EEXIST where one does, which
+ * tells the servers anew what is its own; -EAGAIN where one does not answer, or there are too
+ * many, with the reason.
+ */
+int cluster_check_unknown(struct cluster *cluster, const char *tenant, const char *id,
+                          struct err *err);
 /*
  * What somebody has seen of the cluster: up to which revisions of changes and of executions it
  * is here, with those of executions that this node wrote.

@@ -167,6 +167,14 @@ static int next_accepted(const void *ctx, const struct record *there, struct rec
                                                                                   : -EEXIST;
 }
 
+static int not_confirmed(const char *id, struct err *err)
+{
+    return err_set(err, ETIMEDOUT,
+                   "execution %s was not confirmed by the servers of the cluster, and does not "
+                   "run",
+                   id);
+}
+
 /* With a look at what is there: what is not confirmed may be there all the same. */
 static int accept_by_look(struct cluster *c, const char *id, next_record *next, const void *ctx,
                           struct err *err)
@@ -179,10 +187,7 @@ static int accept_by_look(struct cluster *c, const char *id, next_record *next, 
     if (r == -EALREADY)
         return 0;
     if (r == -EAGAIN)
-        return err_set(err, ETIMEDOUT,
-                       "execution %s was not confirmed by the servers of the cluster, and does "
-                       "not run",
-                       id);
+        return not_confirmed(id, err);
     return r < 0 && why.message[0] ? err_set(err, -r, "%s", why.message) : r;
 }
 
@@ -197,11 +202,31 @@ static int check_last(struct cluster *c, const char *id)
     return cluster_record_is_ours(c, id, &ignored) == -ENOENT ? -EEXIST : 0;
 }
 
+/* No other node has the id of one without a key. */
+static int check_key(struct cluster *c, const struct record *record, struct err *err)
+{
+    int r = record->idempotency_key[0]
+                ? cluster_check_unknown(c, record->tenant, record->id, err)
+                : 0;
+
+    return r == -EEXIST ? -EALREADY : r;
+}
+
+/* Servers that did not answer may have another leader by now. */
+static int check_key_again(struct cluster *c, const struct record *record, struct err *err)
+{
+    struct err why = {0};
+    int r = check_key(c, record, &why);
+
+    return r == -EAGAIN ? not_confirmed(record->id, err) : r;
+}
+
 /*
  * Nobody has its id, but where somebody used its key: so it is written without a look. What
  * came of that is asked where it is not known.
  */
-int cluster_record_accept(struct cluster *c, const struct record *record, struct err *err)
+int cluster_record_accept(struct cluster *c, const struct record *record, bool is_new,
+                          struct err *err)
 {
     struct cluster_link *link;
     struct err why = {0};
@@ -209,6 +234,8 @@ int cluster_record_accept(struct cluster *c, const struct record *record, struct
     bool is_used;
     int r = cluster_check_joined(c, err);
 
+    if (r == 0 && is_new)
+        r = check_key(c, record, err);
     if (r < 0)
         return r;
     r = cluster_link_take(c, &link, &is_used, err);
@@ -222,6 +249,9 @@ int cluster_record_accept(struct cluster *c, const struct record *record, struct
         return record->idempotency_key[0] ? check_last(c, record->id) : 0;
     if (fault != CLUSTER_CONFLICT && !cluster_fault_passes(fault))
         return cluster_result(fault, &why, err);
+    r = is_new && fault != CLUSTER_CONFLICT ? check_key_again(c, record, err) : 0;
+    if (r < 0)
+        return r;
     return accept_by_look(c, record->id, next_accepted, record, err);
 }
 

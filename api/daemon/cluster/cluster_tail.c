@@ -405,6 +405,7 @@ static enum cluster_fault follow(struct cluster_tail *tail, size_t server, struc
         return fault;
     (void)pthread_mutex_lock(&c->lock);
     tail->server = server;
+    tail->began_ns = s.began_ns;
     (void)pthread_mutex_unlock(&c->lock);
     fault = cluster_is_stopping(c) ? CLUSTER_OK : begin(&s, err);
     if (fault == CLUSTER_OK)

@@ -65,6 +65,7 @@ struct cluster_tail {
     uint64_t confirmed_ns; /* monotonic, as of when it had everything; 0: never */
     uint64_t revision;     /* up to which there are rows here */
     uint64_t unread;       /* of the thread: the first that a later version wrote; 0: none */
+    uint64_t began_ns;     /* monotonic, the last session; another server may lead since */
     size_t server;         /* that was good last */
     struct refused refused;
 };

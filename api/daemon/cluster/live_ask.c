@@ -16,6 +16,7 @@ static const char *const states[] = {
     [LIVE_NONE] = "none",
     [LIVE_WAITS] = "waits",
     [LIVE_RUNS] = "runs",
+    [LIVE_KNOWN] = "known",
 };
 #define STATES (sizeof(states) / sizeof(states[0]))
 
@@ -37,8 +38,18 @@ int live_ask_write(const struct live_ask *ask, struct buf *ret)
     json_write_number(&w, "log_at", ask->log_at);
     json_write_number(&w, "wait_ms", ask->wait_ms);
     json_write_bool(&w, "begun", ask->is_begun);
+    if (ask->is_of_row)
+        json_write_bool(&w, "row", true);
     json_write_close(&w, '}');
     return json_writer_end(&w, ret);
+}
+
+/* Nodes of an earlier version do not ask for it. */
+static int take_of_row(struct json_slice object, bool *ret)
+{
+    struct json_slice value;
+
+    return json_find(object, "row", &value) ? json_take_bool(value, ret) : 0;
 }
 
 int live_ask_parse(const char *data, size_t len, struct live_ask *ret)
@@ -56,7 +67,8 @@ int live_ask_parse(const char *data, size_t len, struct live_ask *ret)
         !ids_valid(ID_EXECUTION, ask.id) ||
         entry_take_number(object, "log_at", LIMIT_LOG_BYTES, &log_at) < 0 ||
         entry_take_number(object, "wait_ms", LIVE_WAIT_MAX_MS, &wait_ms) < 0 ||
-        entry_take_bool(object, "begun", &ask.is_begun) < 0)
+        entry_take_bool(object, "begun", &ask.is_begun) < 0 ||
+        take_of_row(object, &ask.is_of_row) < 0)
         return -EINVAL;
     ask.log_at = (uint32_t)log_at;
     ask.wait_ms = (uint32_t)wait_ms;

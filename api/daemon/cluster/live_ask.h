@@ -27,12 +27,14 @@ struct live_ask {
     uint32_t log_at;  /* bytes of the log that are known; LIMIT_LOG_BYTES: no more are wanted */
     uint32_t wait_ms; /* for something that is not known; 0: how it is now is asked */
     bool is_begun;    /* that it runs is known */
+    bool is_of_row; /* whether there is a row of it, of whatever node, is asked: nothing else */
 };
 
 enum live_state {
     LIVE_NONE,  /* it is not here, or has ended */
     LIVE_WAITS, /* accepted */
     LIVE_RUNS,
+    LIVE_KNOWN, /* there is a row: only where that was asked */
 };
 
 struct live_answer {

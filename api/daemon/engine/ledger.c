@@ -196,7 +196,7 @@ static int tell_begin(struct ledger *ledger, struct record *record, struct err *
     cluster_sign_record(ledger->env.cluster, record);
     /* Its request was with the record that was lost. */
     record->waits = false;
-    r = cluster_record_accept(ledger->env.cluster, record, err);
+    r = cluster_record_accept(ledger->env.cluster, record, false, err);
     if (r < 0)
         return r == -EEXIST ? 0 : r;
     return offer_anew(ledger, record, err);
@@ -353,7 +353,7 @@ static void tell_anew(void *ctx, uint64_t since_ns)
     const struct ledger *ledger = ctx;
     struct err err = {0};
 
-    if (registry_records_untell(ledger->env.registry, since_ns, &err) < 0)
+    if (registry_records_untell(ledger->env.registry, since_ns, "", &err) < 0)
         log_warn("ledger", "executions=\"not told anew\" reason=\"%s\"", err.message);
 }
 

@@ -54,6 +54,11 @@ int ledger_id_of_key(const char *tenant, const char *key, char ret[RECORD_ID_SIZ
 int ledger_accept(struct ledger *ledger, const char *tenant,
                   const struct registry_execution *execution, bool waits, struct err *err);
 /*
+ * Whether there is a row of it here, for another node that finds none at the servers: this
+ * process's own are told to them anew.
+ */
+bool ledger_knows(struct ledger *ledger, const char *tenant, const char *id);
+/*
  * Others may run what was accepted so, until ledger_begin, also where this fails: what they
  * need is with its record. 0; -ENOENT: it is another's by now; -EAGAIN.
  */

@@ -129,6 +129,27 @@ static bool is_forgotten(struct ledger *ledger, const char *tenant, const char *
     return registry_execution_get(ledger->env.registry, tenant, id, &row, NULL) == -ENOENT;
 }
 
+bool ledger_knows(struct ledger *ledger, const char *tenant, const char *id)
+{
+    struct err err = {0};
+
+    /* What cannot be read may be there. */
+    if (is_forgotten(ledger, tenant, id))
+        return false;
+    if (registry_records_untell(ledger->env.registry, 0, id, &err) < 0)
+        log_warn("ledger", "execution=%s is=\"not told anew\" reason=\"%s\"", id, err.message);
+    return true;
+}
+
+/* Until what another node began under a key is a row here. -EEXIST or -EAGAIN. */
+static int await_theirs(struct ledger *ledger, const char *tenant, const char *id,
+                        struct err *err)
+{
+    int r = ledger_await(ledger, tenant, id, err);
+
+    return r < 0 ? r : err_set(err, EEXIST, "another node has accepted it");
+}
+
 int ledger_take(struct ledger *ledger, const char *tenant,
                 const struct registry_execution *execution, bool waits, struct err *err)
 {
@@ -151,13 +172,11 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
     copy(record.request_digest, sizeof(record.request_digest), execution->request_digest);
     cluster_sign_record(ledger->env.cluster, &record);
     known = cluster_records_known(ledger->env.cluster);
-    r = cluster_record_accept(ledger->env.cluster, &record, err);
+    r = cluster_record_accept(ledger->env.cluster, &record, true, err);
     if (r == -EEXIST && is_forgotten(ledger, tenant, execution->id))
         r = cluster_record_replace(ledger->env.cluster, &record, known, err);
-    if (r == -EEXIST) {
-        r = ledger_await(ledger, tenant, execution->id, err);
-        return r < 0 ? r : err_set(err, EEXIST, "another node has accepted it");
-    }
+    if (r == -EEXIST || r == -EALREADY)
+        return await_theirs(ledger, tenant, record.id, err);
     if (r == -ETIMEDOUT)
         return accept_lost(ledger, tenant, execution, err);
     if (r < 0)

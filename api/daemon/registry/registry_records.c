@@ -96,7 +96,7 @@ static const char *const text[N_STATEMENTS] = {
     /* Its end may have come meanwhile, which is not. */
     [TOLD_BEGIN] = "UPDATE records SET is_told = 1 WHERE id = ?1 AND EXISTS"
                    "(SELECT 1 FROM executions WHERE id = ?1 AND finished_ns IS NULL)",
-    [UNTELL] = "UPDATE records SET is_told = 0 WHERE node = '' AND id IN"
+    [UNTELL] = "UPDATE records SET is_told = 0 WHERE node = '' AND ?2 IN ('', id) AND id IN"
                " (SELECT id FROM executions WHERE finished_ns IS NULL UNION ALL"
                " SELECT id FROM executions WHERE finished_ns >= ?1 AND result IS NOT NULL)",
     [PROCESS] = "SELECT DISTINCT r.node, r.instance FROM executions e"
@@ -584,9 +584,10 @@ int registry_record_believe(struct registry *registry, const struct record *reco
                              : registry_record_pass(registry, record, true, err);
 }
 
-int registry_records_untell(struct registry *registry, uint64_t since_ns, struct err *err)
+int registry_records_untell(struct registry *registry, uint64_t since_ns, const char *id,
+                            struct err *err)
 {
     return registry_run(registry, REGISTRY_RECORDS, UNTELL,
-                        REGISTRY_VALUES(registry_number(since_ns)), "note what is to be told",
-                        err);
+                        REGISTRY_VALUES(registry_number(since_ns), registry_text(id)),
+                        "note what is to be told", err);
 }

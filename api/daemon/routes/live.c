@@ -75,13 +75,27 @@ static bool tell(const struct daemon *d, struct execution *e, const struct live_
     return true;
 }
 
+/* What one that was accepted has, and one that is about to be has not. */
+static void tell_row(struct daemon *d, const struct live_ask *ask, struct buf *answer)
+{
+    const struct live_answer head = {
+        .state = ledger_knows(d->ledger, ask->tenant, ask->id) ? LIVE_KNOWN : LIVE_NONE};
+
+    (void)live_answer_write(&head, answer);
+}
+
 bool live_look(void *place, const struct live_ask *ask, bool is_last, struct buf *answer)
 {
     const struct forward_place *p = place;
-    struct execution *e = engine_find(p->daemon->engine, ask->tenant, ask->id);
     static const struct live_answer none = {.state = LIVE_NONE};
+    struct execution *e;
     bool is_told = true;
 
+    if (ask->is_of_row) {
+        tell_row(p->daemon, ask, answer);
+        return true;
+    }
+    e = engine_find(p->daemon->engine, ask->tenant, ask->id);
     if (e)
         is_told = tell(p->daemon, e, ask, is_last, answer);
     else

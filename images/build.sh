@@ -97,6 +97,7 @@ finish() { # recipe
     chmod 0644 "$work/image"
     "$tool" show "$1" warm >"$work/modules"
     "$tool" contents "$work/tree" manifest "$work/packages" >"$work/found" || die "what $name holds cannot be told"
+    "$tool" show "$1" memory | sed 's/^/memory /' >>"$work/found"
     sort -u "$work/found" >"$work/manifest"
     # A recipe says nothing of versions.
     sed 's/^\(node [^ ]*\) .*/\1/' "$work/manifest" | sort -u >"$work/names"

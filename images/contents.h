@@ -30,7 +30,8 @@ struct contents_python {
 void contents_find_python(int root_fd, struct contents_python *ret);
 
 /*
- * Prints one thing a line, in no order and some perhaps twice:
+ * Prints one thing a line, in no order and some perhaps twice (the builder adds "memory SIZE"
+ * of its recipe):
  *
  *   language NAME VERSION   an interpreter
  *   pypy VERSION            that of Python is PyPy

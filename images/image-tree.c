@@ -22,7 +22,7 @@
 
 static const char USAGE[] =
     "usage: image-tree show RECIPE "
-    "name|suite|packages|inputs|compile_python|warm|brings|sources\n"
+    "name|suite|memory|packages|inputs|compile_python|warm|brings|sources\n"
     "       image-tree unpack RECIPE FOLDER DEB…       packages, then the recipe's own "
     "entries\n"
     "       image-tree add RECIPE FOLDER NAME=PATH…    every input of the recipe\n"
@@ -38,14 +38,12 @@ static int show(const struct recipe *recipe, const char *what)
         const char *name;
         const char *word;
         const struct recipe_list *list;
-    } shown[] = {{"name", recipe->name, NULL},
-                 {"suite", recipe->suite, NULL},
-                 {"packages", NULL, &recipe->packages},
-                 {"inputs", NULL, &recipe->inputs},
-                 {"compile_python", NULL, &recipe->compile_python},
-                 {"warm", NULL, &recipe->warm},
-                 {"brings", NULL, &recipe->brings},
-                 {"sources", NULL, &recipe->sources}};
+    } shown[] = {
+        {"name", recipe->name, NULL},       {"suite", recipe->suite, NULL},
+        {"memory", recipe->memory, NULL},   {"packages", NULL, &recipe->packages},
+        {"inputs", NULL, &recipe->inputs},  {"compile_python", NULL, &recipe->compile_python},
+        {"warm", NULL, &recipe->warm},      {"brings", NULL, &recipe->brings},
+        {"sources", NULL, &recipe->sources}};
     size_t at = 0;
 
     while (at < sizeof(shown) / sizeof(shown[0]) && strcmp(shown[at].name, what) != 0)

@@ -203,6 +203,20 @@ static int read_name(struct reader *r, const yaml_node_t *node, char **ret_name)
     return *ret_name ? 0 : -ENOMEM;
 }
 
+/* "768Mi", which the image's manifest says as it is here. */
+static int read_memory(struct reader *r, const yaml_node_t *node, char **ret_memory)
+{
+    const char *text = scalar_text(node);
+    const size_t digits = text ? strspn(text, "0123456789") : 0;
+    const unsigned long mib = digits > 0 && digits < 6 ? strtoul(text, NULL, 10) : 0;
+
+    if (*ret_memory || mib < RECIPE_MEMORY_MIN_MIB || mib > RECIPE_MEMORY_MAX_MIB ||
+        *text == '0' || strcmp(text + digits, "Mi") != 0)
+        return refuse(r, node, "memory is one size from 32Mi to 1024Mi, once");
+    *ret_memory = strdup(text);
+    return *ret_memory ? 0 : -ENOMEM;
+}
+
 static int read_document(struct reader *r, struct recipe *recipe)
 {
     const yaml_node_t *root = yaml_document_get_root_node(r->document);
@@ -220,6 +234,8 @@ static int read_document(struct reader *r, struct recipe *recipe)
             result = read_name(r, value, &recipe->suite);
         else if (name && !strcmp(name, "extends"))
             result = read_name(r, value, &recipe->extends);
+        else if (name && !strcmp(name, "memory"))
+            result = read_memory(r, value, &recipe->memory);
         for (size_t i = 0; name && i < sizeof(LIST_KEYS) / sizeof(LIST_KEYS[0]); i++) {
             if (strcmp(name, LIST_KEYS[i].name) != 0)
                 continue;
@@ -293,6 +309,12 @@ static int prepend(struct recipe_list *list, struct recipe_list *base)
     return 0;
 }
 
+static void inherit(char **text, char **of_base)
+{
+    if (!*text)
+        *text = steal_ptr(of_base);
+}
+
 static int merge(struct recipe *recipe, struct recipe *base)
 {
     int r = prepend(&recipe->sources, &base->sources);
@@ -303,10 +325,8 @@ static int merge(struct recipe *recipe, struct recipe *base)
 
         r = prepend(list, of_base);
     }
-    if (!recipe->suite) {
-        recipe->suite = base->suite;
-        base->suite = NULL;
-    }
+    inherit(&recipe->suite, &base->suite);
+    inherit(&recipe->memory, &base->memory);
     return r;
 }
 
@@ -401,6 +421,7 @@ void recipe_finish(struct recipe *recipe)
     free(recipe->name);
     free(recipe->suite);
     free(recipe->extends);
+    free(recipe->memory);
     memset(recipe, 0, sizeof(*recipe));
 }
 

@@ -15,6 +15,9 @@
 #include "base/err.h"
 
 #define RECIPE_ITEMS_MAX 1024u
+/* What a skill may have, as the daemon holds it (api/daemon/terms/limits.h). */
+#define RECIPE_MEMORY_MIN_MIB 32u
+#define RECIPE_MEMORY_MAX_MIB 1024u
 
 struct recipe_item {
     char *path;  /* relative, without ".", ".." or a trailing slash */
@@ -31,6 +34,7 @@ struct recipe {
     char *name;
     char *suite;
     char *extends;               /* the file of another recipe, or NULL */
+    char *memory;                /* that a skill has in it by default, "512Mi", or NULL */
     struct recipe_list packages; /* in path */
     struct recipe_list drop;     /* patterns in path */
     struct recipe_list keep;

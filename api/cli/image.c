@@ -55,6 +55,10 @@ static void add_known(cJSON *json, const struct image_stored *image)
         cJSON_AddNullToObject(json, "node");
     cJSON_AddBoolToObject(json, "bash", image_manifest_has(&manifest->programs, "bash"));
     cJSON_AddBoolToObject(json, "warm", manifest->warm_python);
+    if (manifest->memory_bytes > 0)
+        cJSON_AddNumberToObject(json, "memory_bytes", (double)manifest->memory_bytes);
+    else
+        cJSON_AddNullToObject(json, "memory_bytes");
 }
 
 static cJSON *describe(const struct image_stored *image)
@@ -194,6 +198,10 @@ static int print_one(const struct image_stored *image, const cJSON *json)
     show_field("pypy", 10, image->manifest.is_pypy ? "yes" : "no");
     show_field("node", 10, image->manifest.node[0] ? image->manifest.node : NULL);
     show_field("warm", 10, image->manifest.warm_python ? "yes" : "no");
+    show_field("memory", 10,
+               image->manifest.memory_bytes > 0
+                   ? show_bytes((double)image->manifest.memory_bytes, bytes)
+                   : NULL);
     print_names("modules", verbs_member(json, "modules"));
     print_names("packages", verbs_member(json, "python_packages"));
     if (image->manifest.node_modules.len > 0)

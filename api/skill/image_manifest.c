@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/image_manifest.h"
 
+#include "api/skill/duration.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -26,6 +27,16 @@ static int take_language(struct image_manifest *manifest, const char *text)
                : -EINVAL;
 }
 
+static int take_memory(struct image_manifest *manifest, const char *text)
+{
+    uint64_t bytes = 0;
+
+    if (size_parse(text, &bytes) < 0 || bytes < IMAGE_MEMORY_MIN || bytes > IMAGE_MEMORY_MAX)
+        return -EINVAL;
+    manifest->memory_bytes = bytes;
+    return 0;
+}
+
 /* Kinds that a later version lists are passed over. */
 static int take_line(struct image_manifest *manifest, const char *line)
 {
@@ -43,6 +54,8 @@ static int take_line(struct image_manifest *manifest, const char *line)
         return -EINVAL;
     if (strncmp(line, "language ", len + 1) == 0)
         return take_language(manifest, line + len + 1);
+    if (strncmp(line, "memory ", len + 1) == 0)
+        return take_memory(manifest, line + len + 1);
     manifest->is_pypy = manifest->is_pypy || strncmp(line, "pypy ", len + 1) == 0;
     manifest->python_is_alone = manifest->python_is_alone || strcmp(line, "alone python") == 0;
     manifest->warm_python = manifest->warm_python || strcmp(line, "warm python") == 0;

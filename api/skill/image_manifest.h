@@ -12,6 +12,7 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define IMAGE_MANIFEST_BYTES_MAX (256u * 1024)
 #define IMAGE_MANIFEST_LINES_MAX 8192u
@@ -30,12 +31,17 @@ struct image_manifest {
     bool python_is_alone;          /* it does not look where a skill's own packages are */
     char node[16];                 /* the version of Node, or "" */
     bool warm_python;              /* one waits in a snapshot */
+    uint64_t memory_bytes;         /* that a skill has in it by default; 0: it does not say */
     struct skill_strings standard; /* first names of the standard library, sorted, as all */
     struct skill_strings modules;  /* of packages */
     struct skill_strings packages; /* "NAME VERSION", NAME in the form of PEP 503 */
     struct skill_strings programs;
     struct skill_strings node_modules; /* "NAME" or "NAME VERSION" of Node's, "@SCOPE/NAME" */
 };
+
+/* What it may say of memory. */
+#define IMAGE_MEMORY_MIN (32ull << 20)
+#define IMAGE_MEMORY_MAX (1024ull << 20)
 
 /*
  * Reads the manifest of an image in the folder share. 0, also where there is none:

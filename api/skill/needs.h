@@ -84,8 +84,9 @@ struct needs {
     /* That was looked in. */
     char image[IMAGE_NAME_SIZE];
     char why[IMAGE_WHY_SIZE];
-    bool known;     /* what it has */
-    size_t missing; /* that the skill cannot do without */
+    bool known;            /* what it has */
+    uint64_t memory_bytes; /* that a skill has in it by default; 0: the usual */
+    size_t missing;        /* that the skill cannot do without */
     /* Of the images that are not here the one that has the most of that, or "". */
     char away[IMAGE_NAME_SIZE];
     bool has_python;

@@ -323,6 +323,7 @@ void needs_look(struct needs *needs, const struct image_list *images, image_set_
     memcpy(needs->image, image->name, sizeof(needs->image));
     memcpy(needs->why, choice->why, sizeof(needs->why));
     needs->known = image->manifest.known;
+    needs->memory_bytes = image->manifest.memory_bytes;
     needs->has_python = image->manifest.python_minor > 0;
     needs->has_node = image_manifest_runs(&image->manifest, "node");
     describe(needs, &image->manifest);

@@ -363,6 +363,10 @@ void needs_write(const struct needs *needs, struct json_writer *w)
     json_write_string(w, "image", needs->image);
     json_write_string(w, "image_reason", needs->why);
     json_write_bool(w, "image_known", needs->known);
+    if (needs->memory_bytes > 0)
+        json_write_number(w, "image_memory_bytes", needs->memory_bytes);
+    else
+        json_write_string(w, "image_memory_bytes", NULL);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         json_write_open(w, lists[i].key, '[');
         for (size_t at = 0; at < needs->len; at++)

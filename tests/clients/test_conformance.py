@@ -142,6 +142,7 @@ class Api(unittest.TestCase):
         seen = self.http.get("/v1/skills/seen/1.0.0/inspect").json
         self.assertEqual((seen["name"], seen["version"], seen["image"], seen["image_known"]),
                          ("seen", "1.0.0", "python", False))
+        self.assertIsNone(seen["image_memory_bytes"])
         self.assertEqual({one["from"] for one in seen["imports"]} - {"unknown"}, set())
         self.expect_error(self.http.get("/v1/skills/seen/9.9.9/inspect"), 404, "not_found")
         self.expect_error(self.http.get("/v1/skills/%20/1/inspect"), 400)

@@ -32,7 +32,7 @@ static int start(void **state)
     fake_built(h->dir, "data.erofs", "restore, and larger");
     fake_built(h->dir, "node.erofs", "restore");
     harness_write(h, "python.manifest", PYTHON);
-    harness_write(h, "data.manifest", PYTHON "module numpy\nmodule pandas\n");
+    harness_write(h, "data.manifest", PYTHON "module numpy\nmodule pandas\nmemory 512Mi\n");
     harness_write(h, "node.manifest", "program node\n" SHELL);
     harness_write(h, "away.manifest", PYTHON "module torch\n");
     snprintf(recipes, sizeof(recipes), "%s/images/recipes", h->data);
@@ -221,6 +221,25 @@ static void a_tenant_has_its_images(void **state)
     check_run(*state, "{\"skill\":\"plain\"}", SMALLEST);
 }
 
+/* What nobody asks for is the image's; who asks gets that. */
+static void memory_is_the_images(void **state)
+{
+    expect(push(*state, "big", "resources: {memory: 96Mi}\n", "main.py", "import pandas\n"),
+           201, "\"image\":\"data\"");
+    check_run(*state, "{\"code\":\"import json\"}", ":268435456,");
+    check_run(*state, "{\"code\":\"import pandas\"}", ":536870912,");
+    check_run(*state, "{\"code\":\"import json\",\"image\":\"data\"}", ":536870912,");
+    check_run(*state, "{\"code\":\"import pandas\",\"limits\":{\"memory\":\"64Mi\"}}",
+              ":67108864,");
+    check_run(*state, "{\"skill\":\"big\"}", ":100663296,");
+    expect(harness_get(*state, "/v1/skills/big/1/inspect"), 200,
+           "\"image_memory_bytes\":536870912,");
+    expect(change(*state, "\"max_memory_bytes\":268435456"), 200, "268435456");
+    check_run(*state, "{\"code\":\"import pandas\"}",
+              "\"the memory limit was cut to 256 MiB\"");
+    expect(change(*state, "\"max_memory_bytes\":0"), 200, "\"max_memory_bytes\":0");
+}
+
 static void lists_that_are_none(void **state)
 {
     static const char *const bad[] = {
@@ -252,6 +271,7 @@ int main(void)
         cmocka_unit_test(warnings_are_of_the_chosen_one),
         cmocka_unit_test(an_operators_recipe_is_told_of),
         cmocka_unit_test(a_tenant_has_its_images),
+        cmocka_unit_test(memory_is_the_images),
         cmocka_unit_test(lists_that_are_none),
     };
 

@@ -123,7 +123,8 @@ static void inspection_tells_where_things_are_from(void **state)
     expect(harness_get(*state, "/v1/skills/seen/latest/inspect"), 200,
            "{\"name\":\"seen\",\"version\":\"1\",\"packages\":[],\"image\":\"python\",\"image_"
            "reason\":\"the "
-           "only one to choose from\",\"image_known\":true,\"imports\":["
+           "only one to choose "
+           "from\",\"image_known\":true,\"image_memory_bytes\":null,\"imports\":["
            "{\"module\":\"json\",\"from\":\"standard library\",\"file\":\"main.py\",\"line\":1,"
            "\"guarded\":false},"
            "{\"module\":\"yaml\",\"from\":\"image\",\"file\":\"main.py\",\"line\":1,"

@@ -110,7 +110,8 @@ static void some_are_added(void **state)
     add(f, "more/data.erofs", "");
     add(f, "more/python.erofs", "");
     add(f, "more/tools.erofs", "");
-    add(f, "more/tools.manifest", "language python 3.12\nlanguage node 20\nprogram bash\n");
+    add(f, "more/tools.manifest",
+        "language python 3.12\nlanguage node 20\nprogram bash\nmemory 768Mi\n");
     add(f, "more/broken.erofs", "");
     add(f, "more/broken.manifest", "language python none\n");
     add(f, "more/.new-x", "");
@@ -124,6 +125,7 @@ static void some_are_added(void **state)
     assert_int_equal(f->images.known.list[2].manifest.python_minor, 12);
     assert_string_equal(f->images.known.list[2].manifest.node, "20");
     assert_false(f->images.known.list[2].manifest.warm_python);
+    assert_int_equal(f->images.known.list[2].manifest.memory_bytes, 768u << 20);
     strcat(folder, "/tools.erofs");
     assert_string_equal(f->images.list[2].path, folder);
     images_read_added("/nonexistent", &f->images);

@@ -9,6 +9,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #define BROUGHT "line 4: not \"module NAME\", \"program NAME\" or \"node NAME\""
+#define MEMORY  "line 4: memory is one size from 32Mi to 1024Mi, once"
 #define HEAD    "name: x\nsuite: bookworm\npackages: [bash]\n"
 
 static int read_text(const char *text, struct recipe *recipe, struct err *err)
@@ -36,7 +37,8 @@ static void test_everything_a_recipe_may_say(void **state)
                                     "inputs:\n  sbin/i: {from: init, mode: \"0755\"}\n"
                                     "compile_python: [usr/lib/python3.11]\n"
                                     "warm: [sqlite3, xml.etree.ElementTree]\n"
-                                    "brings: [module numpy, \"node @kit/core\"]\n",
+                                    "brings: [module numpy, \"node @kit/core\"]\n"
+                                    "memory: 32Mi\n",
                                &r, &err),
                      0);
     assert_string_equal(r.name, "x");
@@ -54,6 +56,7 @@ static void test_everything_a_recipe_may_say(void **state)
     assert_int_equal(r.warm.len, 2);
     assert_string_equal(r.warm.items[1].path, "xml.etree.ElementTree");
     assert_int_equal(r.brings.len, 2);
+    assert_string_equal(r.memory, "32Mi");
     assert_string_equal(r.brings.items[1].path, "node @kit/core");
 
     assert_false(recipe_wants(&r, "usr/share/doc"));
@@ -97,6 +100,17 @@ static void test_refusals_say_where(void **state)
         {HEAD "brings: [\"module \"]\n", BROUGHT},
         {HEAD "brings: [language python 3.11]\n", BROUGHT},
         {HEAD "brings: [\"program a\\nprogram b\"]\n", BROUGHT},
+        {HEAD "memory: 31Mi\n", MEMORY},
+        {HEAD "memory: 1025Mi\n", MEMORY},
+        {HEAD "memory: 512\n", MEMORY},
+        {HEAD "memory: -512Mi\n", MEMORY},
+        {HEAD "memory: 0512Mi\n", MEMORY},
+        {HEAD "memory: 18446744073709552128Mi\n", MEMORY},
+        {HEAD "memory: 512MiB\n", MEMORY},
+        {HEAD "memory: Mi\n", MEMORY},
+        {HEAD "memory: [512Mi]\n", MEMORY},
+        {HEAD "memory: 64Mi\nmemory: 512Mi\n",
+         "line 5: memory is one size from 32Mi to 1024Mi, once"},
         {HEAD "inputs:\n  a: b\n", "line 5: an input is { from: NAME, mode: \"0755\" }"},
         {HEAD "inputs:\n  a: {mode: \"0755\"}\n", "line 5: an input needs from"},
         {HEAD "inputs:\n  a: {from: b, more: c}\n", "line 5: an input has only from and mode"},
@@ -139,12 +153,14 @@ static void test_the_recipes_in_the_tree(void **state)
     assert_string_equal(r.suite, "bookworm");
     assert_string_equal(r.packages.items[0].path, "python3");
     assert_int_equal(r.sources.len, 2);
+    assert_string_equal(r.memory, "512Mi");
     assert_true(recipe_wants(&r, "usr/bin/dot"));
     recipe_finish(&r);
     assert_true(snprintf(path, sizeof(path), "%s/images/office.yaml", source) > 0);
     assert_int_equal(recipe_load(path, NULL, &r, &err), 0);
     assert_string_equal(r.name, "office");
     assert_int_equal(r.sources.len, 3);
+    assert_string_equal(r.memory, "768Mi");
     /* In place of what is dropped there is a link. */
     assert_false(recipe_wants(&r, "etc/libreoffice/registry"));
     assert_true(recipe_wants(&r, "usr/lib/libreoffice/share/.registry/main.xcd"));
@@ -173,7 +189,8 @@ static void test_a_recipe_extends_another(void **state)
 
     (void)state;
     assert_non_null(mkdtemp(dir));
-    write_recipe(dir, "a.yaml", HEAD "drop: [usr/share/doc]\nlinks: {bin: usr/bin}\n");
+    write_recipe(dir, "a.yaml",
+                 HEAD "drop: [usr/share/doc]\nlinks: {bin: usr/bin}\nmemory: 64Mi\n");
     write_recipe(dir, "b.yaml",
                  "name: b\nextends: a.yaml\npackages: [jq]\nkeep: [usr/share/doc/jq]\n");
     snprintf(path, sizeof(path), "%s/b.yaml", dir);
@@ -187,6 +204,7 @@ static void test_a_recipe_extends_another(void **state)
     assert_true(recipe_wants(&r, "usr/share/doc/jq/x"));
     assert_false(recipe_wants(&r, "usr/share/doc/bash/x"));
     assert_string_equal(r.sources.items[1].path, path);
+    assert_string_equal(r.memory, "64Mi");
     recipe_finish(&r);
     write_recipe(dir, "b.yaml", "name: b\nextends: b.yaml\n");
     assert_int_equal(recipe_load(path, NULL, &r, &err), -EINVAL);

@@ -327,18 +327,28 @@ static uint64_t ceiling(uint64_t of_daemon, uint64_t of_tenant)
     return of_tenant > 0 && of_tenant < of_daemon ? of_tenant : of_daemon;
 }
 
-static int choose_limits(const struct skill *skill, const struct request *request,
-                         struct execution *e)
+/* The request's word, else the skill's, else its image's. */
+static uint64_t choose_memory(const struct image_manifest *image, const struct skill *skill,
+                              const struct request *request)
+{
+    if (request->memory_bytes > 0)
+        return request->memory_bytes;
+    if (skill->memory_bytes > 0)
+        return skill->memory_bytes;
+    return image->memory_bytes > 0 ? image->memory_bytes : DEFAULT_MEMORY_BYTES;
+}
+
+static int choose_limits(const struct image_manifest *image, const struct skill *skill,
+                         const struct request *request, struct execution *e)
 {
     struct job *job = &e->job;
     uint64_t timeout = request->timeout_ms ? request->timeout_ms : skill->timeout_ms;
-    uint64_t memory = request->memory_bytes ? request->memory_bytes : skill->memory_bytes;
     uint64_t max_timeout = ceiling(LIMIT_TIMEOUT_MS, e->limits.max_timeout_ms);
     uint64_t max_memory = ceiling(LIMIT_MEMORY_MAX, e->limits.max_memory_bytes);
     int r = 0;
 
     job->timeout_ms = timeout ? timeout : DEFAULT_TIMEOUT_MS;
-    job->memory_bytes = memory ? memory : DEFAULT_MEMORY_BYTES;
+    job->memory_bytes = choose_memory(image, skill, request);
     job->pids = request->pids && request->pids < LIMIT_PIDS ? request->pids : LIMIT_PIDS;
     if (job->timeout_ms > max_timeout) {
         job->timeout_ms = max_timeout;
@@ -388,10 +398,11 @@ static int choose_network(const struct daemon *d, const struct skill *skill,
                : -ENOMEM;
 }
 
-static int write_orders(const struct skill *skill, const struct skill_entry *entry,
-                        const struct request *request, struct execution *e)
+static int write_orders(const struct image_manifest *image, const struct skill *skill,
+                        const struct skill_entry *entry, const struct request *request,
+                        struct execution *e)
 {
-    if (choose_limits(skill, request, e) < 0 ||
+    if (choose_limits(image, skill, request, e) < 0 ||
         skill_strings_append(&e->warnings, &request->warnings) < 0)
         return -ENOMEM;
     return write_run(skill, entry, request, e);
@@ -463,7 +474,7 @@ int intake_plan(struct daemon *d, const struct skill *skill,
         return r;
     if (choose_network(d, skill, request, e) < 0)
         return err_no_memory(err);
-    r = write_orders(skill, entry, request, e);
+    r = write_orders(&image->manifest, skill, entry, request, e);
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the execution");
     return warn_of_image(&d->images, skill, request, e) < 0 ? err_no_memory(err) : 0;

@@ -274,7 +274,7 @@ case_a_recipe_gives_the_same_each_time() {
 
 case_an_operators_recipe_is_built() {
     own mkdir -p own/images/recipes
-    printf 'name: own-python\nextends: python.yaml\nfiles:\n  etc/own: |\n    mine\n' \
+    printf 'name: own-python\nextends: python.yaml\nmemory: 384Mi\nfiles:\n  etc/own: |\n    mine\n' \
         >own/images/recipes/mine.yaml
     # What can be built is known before, and how.
     printf 'name: named\nextends: python.yaml\n' >own/images/recipes/named.yaml
@@ -295,6 +295,7 @@ case_an_operators_recipe_is_built() {
         '[["mine.yaml",true,false]]' "the image of a recipe"
     expect 0 own skillvm image show own-python --json
     equal "$(jq -r '.debian_packages | map(select(startswith("bash_"))) | length' <<<"$OUT")" 1 "its packages"
+    equal "$(jq -c .memory_bytes <<<"$OUT")" $((384 << 20)) "the memory of who asks for none"
     expect 125 own skillvm image build python
     contains "$ERR" "the installation has an image python" "the usual one"
 }

@@ -48,7 +48,7 @@ struct archive_entry_info {
     bool executable; /* files only */
     bool hard_link;  /* files only: it came as another name of one */
     uint64_t size;   /* files only */
-    uint64_t offset; /* files only: in the spool while it is ingested, in the tar of a reload */
+    uint64_t offset; /* files only: in the canonical tar; in the spool until that is written */
     char *target;    /* owned, links only, as it stands in the archive; else NULL */
 };
 

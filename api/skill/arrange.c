@@ -223,10 +223,12 @@ static int grow(const struct ingest *in, const struct tar_out *out, uint64_t byt
     return out->fd < 0 ? 0 : ingest_grow(in, bytes, err);
 }
 
-static int write_content(const struct ingest *in, const struct archive_entry_info *entry,
+/* From here on the content is where it was written to: the spool goes. */
+static int write_content(const struct ingest *in, struct archive_entry_info *entry,
                          struct tar_out *out, struct err *err)
 {
     static const char zero[TAR_BLOCK];
+    const uint64_t at = out->bytes;
     char chunk[16384];
 
     for (uint64_t done = 0; done < entry->size;) {
@@ -241,10 +243,11 @@ static int write_content(const struct ingest *in, const struct archive_entry_inf
             return result;
         done += n;
     }
+    entry->offset = at;
     return out_write(out, zero, tar_padding(entry->size), err);
 }
 
-static int write_entry(const struct ingest *in, const struct archive_entry_info *entry,
+static int write_entry(const struct ingest *in, struct archive_entry_info *entry,
                        struct tar_out *out, struct err *err)
 {
     _cleanup_buf_ struct buf blocks = buf_init(64 * 1024);

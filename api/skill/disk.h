@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /*
- * Appends the head of an archive that skill_archive_reload() gave to an empty buffer: a
+ * Appends the head of an archive that was ingested or reloaded to an empty buffer: a
  * multiple of 512 bytes. What a guest finds is what it would have unpacked at that time (since
  * the epoch). 0; -EINVAL: of no such archive, or of one whose names no file system takes;
  * -E2BIG or -ENOMEM of the buffer.

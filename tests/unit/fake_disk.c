@@ -4,6 +4,7 @@
 #include "base/crc32.h"
 #include "base/fd.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -17,6 +18,9 @@ void fake_disk_take(struct fake *f)
             (ssize_t)sizeof(f->disk) ||
         f->disk.type != VMM_COMMAND_DISK || n != 2)
         fake_die("DISK");
+    for (size_t i = 0; i < n; i++)
+        if ((fcntl(f->disk_fds[i], F_GETFL) & O_ACCMODE) != O_RDONLY)
+            fake_die("a disk that can be written to");
     /* The end of the skill's stream must not come before this is said. */
     if (poll(&stream, 1, 50) != 0)
         fake_die("the stream went on without the disk");

@@ -21,6 +21,24 @@ bool skill_disk_pays(const struct job *job)
            job->skill.len <= VMM_DISK_BYTES_MAX - SKILL_DISK_HEAD_MAX;
 }
 
+/* The machine is to read it, whatever becomes of that. What is stored was opened so. */
+static int open_to_read(int *fd)
+{
+    const int flags = fcntl(*fd, F_GETFL);
+    int r;
+
+    if (flags < 0)
+        return -errno;
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return 0;
+    r = fd_reopen(*fd, O_RDONLY);
+    if (r < 0)
+        return r;
+    fd_close(fd);
+    *fd = r;
+    return 0;
+}
+
 int skill_disk_make(struct job *job, const struct skill_archive *archive,
                     struct archive_spool *spool, struct err *err)
 {
@@ -35,13 +53,14 @@ int skill_disk_make(struct job *job, const struct skill_archive *archive,
     r = fd_write_full(spool->fd, head.data, head.len);
     if (r < 0)
         return err_set_errno(err, -r, "cannot write its head");
-    /* The machine is to read it, whatever becomes of that. */
-    r = fd_reopen(spool->fd, O_RDONLY);
+    r = open_to_read(&spool->fd);
     if (r < 0)
         return err_set_errno(err, -r, "cannot open its head again");
-    fd_close(&spool->fd);
+    r = open_to_read(&job->skill.fd);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot open it again");
     job->disk.len = head.len;
-    job->disk.fd = r;
+    job->disk.fd = fd_steal(&spool->fd);
     return 0;
 }
 

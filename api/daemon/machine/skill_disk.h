@@ -19,9 +19,10 @@
 /* True for a skill in a file that is large enough to pay for a disk, and no larger than one. */
 bool skill_disk_pays(const struct job *job);
 /*
- * Makes the head for the job's skill, which archive is the reload of, in the spool's file,
- * which the job takes over. 0, or -errno with the reason (the spool's where it does not grow):
- * the job is as it was, and its skill is sent.
+ * Makes the head for the job's skill, which archive is what is in, in the spool's file,
+ * which the job takes over; neither file can be written to by what the job has then. 0, or
+ * -errno with the reason (the spool's where it does not grow): the job has no disk, and its
+ * skill is sent.
  */
 int skill_disk_make(struct job *job, const struct skill_archive *archive,
                     struct archive_spool *spool, struct err *err);

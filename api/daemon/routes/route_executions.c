@@ -221,13 +221,12 @@ static bool put_on_disk(struct creation *c, struct http_request *http,
                      : skill_disk_make(job, &c->archive, &spool, &err);
     fd_close(&spool.fd);
     if (r < 0)
-        log_warn("engine", "skill=%s disk=none reason=\"%s\"", job->skill.digest, err.message);
+        log_warn("engine", "skill=%s disk=none reason=\"%s\"", c->e->skill_digest, err.message);
     return reply->status == 0;
 }
 
 /* A skill of the registry, by name and version. */
-static bool load_registered(struct creation *c, struct http_request *http,
-                            struct http_reply *reply)
+static bool load_registered(struct creation *c, struct http_reply *reply)
 {
     const struct request *q = &c->request;
     _cleanup_registry_skill_ struct registry_skill found = {0};
@@ -253,7 +252,7 @@ static bool load_registered(struct creation *c, struct http_request *http,
         return failure_reply(reply, r, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
     r = skill_archive_reload(c->e->job.skill.fd, found.digest, &c->archive, &c->skill, &err);
-    return failure_or_true(reply, r < 0 ? -EIO : 0, &err) && put_on_disk(c, http, reply) &&
+    return failure_or_true(reply, r < 0 ? -EIO : 0, &err) &&
            set_skill(c->e, found.name, found.version, found.digest, reply);
 }
 
@@ -262,7 +261,7 @@ static bool load(struct creation *c, struct http_request *http, struct spool *up
 {
     if (upload)
         return load_inline(c, http, upload, reply);
-    return c->request.code ? load_code(c, http, reply) : load_registered(c, http, reply);
+    return c->request.code ? load_code(c, http, reply) : load_registered(c, reply);
 }
 
 /* The digest of all that the request says: its JSON and its archive, byte for byte. */
@@ -496,6 +495,8 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     c->e->fresh = c->request.is_fresh;
     c->e->job.has_session = c->e->session;
     c->e->job.skill.len = (uint64_t)tar.st_size;
+    if (!c->request.code && !put_on_disk(c, http, reply))
+        return false;
     r = inputs_open(c->daemon, http, &c->request, text, c->e, &files, &err);
     /* Who has no room for them has said so. */
     if (reply->status != 0 || !failure_or_true(reply, r, &err))

@@ -3,6 +3,7 @@
 
 import hashlib
 import io
+import json
 import os
 import pathlib
 import random
@@ -12,6 +13,8 @@ import tarfile
 from harness import case, check, check_equal, check_in, wait_until
 
 VERIFIER = pathlib.Path(__file__).resolve().parents[2] / "hostile-guest" / "skillvm-vmm-verify"
+# How it is mounted.
+DISK = "erofs ro,nosuid,nodev,relatime"
 TURNS = int(os.environ.get("DISK_TURNS") or 6)
 
 # All that is below a folder, as JSON: names, modes, owners, sizes, targets and contents.
@@ -64,12 +67,16 @@ print(kind("/sandbox/skill"), file=sys.stderr)
 """
 
 
+def contents(name, main, files):
+    front = f"---\nname: {name}\ndescription: A skill of a test.\n---\n".encode()
+    return {"SKILL.md": front, "main.py": main.encode(), **files}
+
+
 def archive(name, main, files, links=(), executable=()):
     """A tar with SKILL.md, main.py and files: {path: bytes}."""
     out = io.BytesIO()
-    front = f"---\nname: {name}\ndescription: A skill of a test.\n---\n".encode()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for path, data in {"SKILL.md": front, "main.py": main.encode(), **files}.items():
+        for path, data in contents(name, main, files).items():
             info = tarfile.TarInfo(path)
             info.size = len(data)
             info.mode = 0o755 if path in executable else 0o600
@@ -94,34 +101,59 @@ def many(seed, n, size):
     }
 
 
+def tree_of(files, links, executable):
+    """What TREE finds of them."""
+    found = {}
+    for path, data in files.items():
+        mode = "-rwxr-xr-x" if path in executable else "-rw-r--r--"
+        found[path] = [mode, 0, 0, len(data), 1, hashlib.sha256(data).hexdigest()]
+    found.update({path: ["lrwxrwxrwx", 0, 0, target] for path, target in links})
+    folders = {str(above) for path in found for above in pathlib.PurePath(path).parents}
+    for folder in folders:
+        inside = {str(pathlib.PurePath(path)) for path in [*found, *folders]
+                  if path != "." and str(pathlib.PurePath(path).parent) == folder}
+        names = sorted(pathlib.PurePath(path).name for path in inside)
+        found[folder] = ["drwxr-xr-x", 0, 0, 2 + len(inside & folders), names, True]
+    return found
+
+
+def check_shown(result, kind, expected, what):
+    check_equal(result["stderr"], kind + "\n", f"how the skill came ({what})")
+    shown = json.loads(result["stdout"])
+    tree = shown.pop("tree")
+    for path in sorted(tree.keys() | expected.keys()):
+        check_equal(tree.get(path), expected.get(path), f"{path} ({what})")
+    check_equal(shown, {"same": True, "module": ["deep", "/sandbox/scripts/helper/deep.py"],
+                        "path": "/sandbox/scripts", "refused": [True] * 5, "nodes": []}, what)
+
+
 @case
 def a_skill_on_a_disk_is_what_a_stream_shows(world):
-    files = {
+    few = {
         "helper/__init__.py": b"",
         "helper/deep.py": b"VALUE = 'deep'\n",
         "empty": b"",
-        "big.bin": random.Random(1).randbytes(3_000_001),
+        "big.bin": b"few",
         "bin/tool": b"#!/bin/sh\necho tool\n",
         # Names around those that every folder has, at the ends of blocks, and of two bytes.
         "!first": b"1", "-dash": b"2", "~last": b"3", "Ünicode/ß.txt": b"4",
         "long/" + "x" * 255: b"5", "long/" + "x" * 254: b"6", "long/" + "y" * 255: b"7",
         "/".join(["d" * 50] * 9) + "/leaf": b"8",
-        **many(2, 700, 3000),
+        "data/0/one": b"9",
     }
+    files = {**few, "big.bin": random.Random(1).randbytes(3_000_001), **many(2, 700, 3000)}
     links = [("link", "big.bin"), ("bin/up", "../helper/deep.py"), ("to-folder", "data"),
              ("far", "/".join(["d" * 50] * 9) + "/leaf")]
-    body = archive("on-disk", MAIN, files, links, executable=("bin/tool",))
-    register(world.client, body)
-    streamed = world.client.run_ok(body)
-    check_equal(streamed["stderr"], "stream\n", "how the archive came")
-    # On a machine that waited, one that was reset, and one that never will be.
+    tool = ("bin/tool",)
+    small, large = (archive("on-disk", MAIN, some, links, executable=tool) for some in (few, files))
+    check_shown(world.client.run_ok(small), "stream", tree_of(contents("on-disk", MAIN, few), links, tool),
+                "a small one")
+    register(world.client, large)
+    expected = tree_of(contents("on-disk", MAIN, files), links, tool)
+    # On a machine that waited, one that was reset, and one that never will be; and not registered.
     for turn in ({}, {}, {"fresh": True}):
-        disk = world.client.run_ok(skill="on-disk", **turn)
-        check_equal(disk["stderr"], "erofs ro,nosuid,nodev,relatime\n", f"how the skill came ({turn})")
-        check_equal(disk["stdout"], streamed["stdout"], f"what the script saw ({turn})")
-    check_in('"refused": [true, true, true, true, true]', disk["stdout"], "what it may change")
-    check_in('"nodes": []', disk["stdout"], "nodes of disks")
-    check_in(hashlib.sha256(files["big.bin"]).hexdigest(), disk["stdout"], "the large file")
+        check_shown(world.client.run_ok(skill="on-disk", **turn), DISK, expected, f"registered {turn}")
+        check_shown(world.client.run_ok(large, **turn), DISK, expected, f"with the request {turn}")
 
 
 # Reads and maps all of its disk, and looks for another's.

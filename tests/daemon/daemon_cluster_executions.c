@@ -53,9 +53,10 @@ static struct answer get_of(const struct harness *h, const char *id, const char 
     return harness_get(h, path_of(id, rest));
 }
 
+/* Begins one, which runs then; where it is refused for a while, again. */
 static void begin_json(const struct harness *h, const char *json, char ret[38])
 {
-    struct answer a = harness_run(h, json);
+    struct answer a = nodes_admin_sure(h, "POST", EXECUTIONS, json);
 
     assert_int_equal(a.status, 202);
     nodes_take_id(&a, ret);
@@ -284,15 +285,19 @@ static void a_key_that_was_not_confirmed_is_another_nodes(void **state)
     begin(&w);
     /* So that there is a connection that it goes over. */
     expect(harness_run(&w.a, "{" FAKE("exit") "}"), 200, "\"status\":\"success\"");
+    /* Whom it would ask whether it knows the key. */
+    nodes_stop(&w.b);
+    nats_wait_gone(&w.a, "b");
     /* The server has it in its memory alone, and is lost with it. */
     harness_freeze(w.nats.servers[0].pid);
     expect(harness_run(&w.a, json), 503, "was not confirmed");
     harness_freeze(w.a.pid);
     nats_kill(&w.nats, 0);
-    /* So that it is not what it was before that is joined. */
-    nats_wait_node(&w.b, NODE_CUT_OFF("unreachable"));
     nats_restart(&w.nats, 0);
+    nats_start_node(&w.b, &w.nats, "b", "");
     nats_wait_node(&w.b, NODE_JOINED);
+    harness_wait_ready(&w.b);
+    /* Once the entry of the other node is gone, which stands still. */
     begin_json(&w.b, json, id);
     assert_int_equal(kill(w.a.pid, SIGCONT), 0);
     nats_wait_node(&w.a, NODE_JOINED);

@@ -17,6 +17,7 @@
 /* A server that is gone is missed for 3 s before another one leads in its place. */
 #define FRESH_NS (2 * NS_PER_SECOND)
 #define ASK_NS   (2 * NS_PER_SECOND) /* all of them together, and a second for the last */
+#define AGAIN_MS 50u                 /* until one that has just joined answers */
 
 static bool is_unsure(struct cluster *c)
 {
@@ -45,13 +46,19 @@ static bool next_other(struct cluster *c, char node[FLEET_NODE_SIZE])
 }
 
 static int ask(struct cluster *c, const char *node, const struct live_ask *asked,
-               struct err *err)
+               uint64_t until_ns, struct err *err)
 {
     struct live_copy copy = {0};
     struct err why = {0};
     int r = cluster_ask_live(c, node, asked, &copy, &why);
-    bool is_known = r == 0 && copy.answer.state != LIVE_NONE;
+    bool is_known;
 
+    while (r < 0 && clock_monotonic_ns() < until_ns && !cluster_is_stopping(c)) {
+        cluster_pause_ms(c, AGAIN_MS);
+        why = (struct err){0};
+        r = cluster_ask_live(c, node, asked, &copy, &why);
+    }
+    is_known = r == 0 && copy.answer.state != LIVE_NONE;
     live_copy_finish(&copy);
     if (r < 0)
         return err_set(err, EAGAIN,
@@ -78,7 +85,7 @@ int cluster_check_unknown(struct cluster *c, const char *tenant, const char *id,
             return err_set(err, EAGAIN,
                            "the servers may lack what they had confirmed, and not all nodes "
                            "have said what they know yet");
-        r = ask(c, node, &asked, err);
+        r = ask(c, node, &asked, until_ns, err);
     }
     return r;
 }

@@ -57,7 +57,7 @@ static int begin(struct cluster *c, const char *node, const struct live_ask *ask
 
     if (c->is_stopping || !live->link)
         return err_set(err, EAGAIN, "this node cannot ask others now");
-    if (is_silent(live, node))
+    if (!ask->is_of_row && is_silent(live, node))
         return err_set(err, EAGAIN, "the node %s did not answer a moment ago", node);
     if (live->asked == CLUSTER_LIVE_ASKED)
         return err_set(err, EAGAIN, "this node asks others too much already");
@@ -80,10 +80,13 @@ static void end(struct cluster *c, const struct asking *asking)
     (void)pthread_cond_signal(&c->live.answered);
 }
 
-static void note_silent(struct cluster *c, const char *node)
+/* Who asks of a row tries again itself. */
+static void note_silent(struct cluster *c, const char *node, const struct live_ask *ask)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 
+    if (ask->is_of_row)
+        return;
     (void)snprintf(c->live.silent, sizeof(c->live.silent), "%s", node);
     c->live.silent_until_ns = clock_monotonic_ns() + SILENT_NS;
 }
@@ -118,14 +121,14 @@ static int ask_over(struct cluster *c, struct cluster_link *link, const char *no
     fault = c->driver->call(link, subject, buf_cstr(&text), text.len, ANSWER_MS + ask->wait_ms,
                             &answer, err);
     if (fault == CLUSTER_NO_QUORUM || fault == CLUSTER_DENIED)
-        note_silent(c, node);
+        note_silent(c, node, ask);
     if (fault != CLUSTER_OK)
         return -EAGAIN;
     r = take_answer(ask, &answer, ret);
     c->driver->release(&answer);
     if (r == 0)
         return 0;
-    note_silent(c, node);
+    note_silent(c, node, ask);
     return err_set(err, EAGAIN, "what the node %s answers cannot be read", node);
 }
 

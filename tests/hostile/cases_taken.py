@@ -2,7 +2,7 @@
 """A VMM that was taken over: an attacker's code in the real process, jailed, restored and hardened.
 
 tests/hostile/taken_driver.py has it try each thing with all layers, with each of them left out, with each
-of them alone and with none.
+of them alone and with none; and with all, or without the filter, in machines of one execution, and that boot.
 """
 
 import json
@@ -16,7 +16,7 @@ from cases_limits import own_cgroup
 from cases_reset import scratch_of
 from harness import Skipped, case, check, check_equal, joins, shorten
 from reset_driver import Trial
-from taken_table import ALONE, denied_with, layers_against
+from taken_table import ALONE, denied_with, layers_against, layers_against_booting
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILT = HERE.parent / "hostile-guest"
@@ -52,12 +52,14 @@ def check_denied(found):
     """That nothing shows in the host, and that there was something to deny."""
     for attempt, (how, effects) in found["none"].items():
         check(effects, f"{attempt} proves nothing: without any layer it came to {how}")
-    for layers in ("all", "all, vCPU"):
+    for layers in ("all", "all, vCPU", "once", "once, vCPU", "boot", "boot, vCPU"):
         for attempt, (how, effects) in found[layers].items():
             check(how != 0 and not effects, f"{attempt} with {layers} layers: {how}, {effects}")
-    for layers in (name for name in found if name.startswith("without ")):
-        for attempt, (how, effects) in found[layers].items():
-            sole = layers_against(attempt) == [layers.removeprefix("without ")]
+    for layers in found:
+        scope, is_without, layer = layers.rpartition("without ")
+        against = layers_against_booting if scope == "boot " else layers_against
+        for attempt, (how, effects) in found[layers].items() if is_without else ():
+            sole = against(attempt) == [layer]
             check_equal(bool(effects), sole, f"{attempt} {layers}: {how}, {effects}; that it is done")
 
 

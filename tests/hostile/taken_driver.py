@@ -64,6 +64,15 @@ CHANGES_FILES = {"write", "map", "disk"}
 # Cells: of somebody else's machine, of the one that tries, and of the next.
 OTHER, FIRST, SECOND = range(3)
 
+# How a machine is started: the command, and what it is given behind the stream.
+RESTORED = ("image", "state", "memory")
+SCOPES = {
+    "reusable": (["restore", "--reusable"], RESTORED),
+    "once": (["restore"], RESTORED),
+    "boot": (["boot", "--memory-mib", 32], ("image", "kernel")),
+}
+FILES = {"image": "disk", "kernel": "hostile-guest"}
+
 # What of the effects counts, where it has others that are its own affair.
 COUNTS = {"listen": {"its server was reached"}, "descriptors": {"its number of descriptors changed"}}
 PR_CAPBSET_DROP, CAPABILITIES = 24, 41
@@ -234,18 +243,18 @@ class Host:
 class Machine:
     """One process of a machine, which tries what it is told, once it is ready."""
 
-    def __init__(self, jail, cell, snapshot, off):
+    def __init__(self, jail, cell, snapshot, off, scope):
         self.cell, self.is_ready, self.known = cell, False, None
         self.control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.stream, stream = socket.socketpair()
         self.control.settimeout(TIMEOUT_S)
         given = GIVEN not in off
         self.log, log = self.make_log(snapshot, given)
-        files = [os.open(snapshot / name, os.O_RDONLY if given else os.O_RDWR)
-                 for name in ("disk", "state", "memory")]
-        command = ["skillvm-vmm", sum(VMM[layer] for layer in off if layer in VMM), "restore", "--reusable"]
-        names = ("kvm", "proc", "control", "vsock", "image", "state", "memory")
-        for fd, name in enumerate(names, 3):
+        options, names = SCOPES[scope]
+        files = [os.open(snapshot / FILES.get(name, name), os.O_RDONLY if given else os.O_RDWR)
+                 for name in names]
+        command = ["skillvm-vmm", sum(VMM[layer] for layer in off if layer in VMM), *options]
+        for fd, name in enumerate(("kvm", "proc", "control", "vsock", *names), 3):
             command += [f"--{name}-fd", fd]
         fds = [log, control.fileno(), stream.fileno(), *files]
         self.pid, error = jail.start(cell, MEMORY_MAX, command, fds)
@@ -366,8 +375,8 @@ class Machine:
 class Trial:
     """All attempts, with some layers left out."""
 
-    def __init__(self, host, programs, off, thread="main"):
-        self.host, self.off, self.thread = host, off, thread
+    def __init__(self, host, programs, off, thread, scope):
+        self.host, self.off, self.thread, self.scope = host, off, thread, scope
         self.machine = self.other = self.next = None
         layers = sum(bit for layer, bit in JAIL.items() if layer not in off)
         if taken_table.LAUNCHER in off:
@@ -378,7 +387,7 @@ class Trial:
             raise RuntimeError(f"of the layers {layers} of the jail there are {self.jail.layers}")
 
     def start(self, cell):
-        return Machine(self.jail, cell, self.host.snapshot, self.off)
+        return Machine(self.jail, cell, self.host.snapshot, self.off, self.scope)
 
     def start_other(self):
         """Somebody else's machine: a secret in its memory, and one on its way to its guest."""
@@ -468,13 +477,18 @@ def left_to_others(found):
 
 
 def run_all(run):
-    """run(name, layers that are off, attempts, thread). What the filter ends with all layers it ends with
+    """run(name, layers that are off, attempts, thread, scope). What the filter ends with all layers it ends with
     fewer: it does not look at them."""
     everything, names = frozenset(LAYERS), taken_table.ATTEMPTS
     run("none", everything, names)
     run("all", frozenset(), names)
     run("all, vCPU", frozenset(), names, "vcpu")
     run("without filter", {"filter"}, names)
+    for scope in ("once", "boot"):
+        run(scope, frozenset(), names, scope=scope)
+        run(f"{scope}, vCPU", frozenset(), names, "vcpu", scope)
+        run(f"{scope} without filter", {"filter"}, names, scope=scope)
+    run("boot without limits", {"limits"}, names, scope="boot")
     for layer in LAYERS[1:]:
         run(f"without {layer}", {layer} | {above for above in NEEDS if layer in NEEDS[above]}, left_to_others)
     for layer in LAYERS:
@@ -490,10 +504,10 @@ def main():
     host.start_process()
     found = {}
 
-    def run(name, off, attempts, thread="main"):
+    def run(name, off, attempts, thread="main", scope="reusable"):
         begin = time.monotonic()
         attempts = attempts(found) if callable(attempts) else attempts
-        found[name] = Trial(host, (jail, taken), off, thread).run(attempts)
+        found[name] = Trial(host, (jail, taken), off, thread, scope).run(attempts)
         print(f"{name}: {time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True)
 
     try:

@@ -86,6 +86,9 @@ SOLE = {
     "user-faults": "they are its own memory's",
     "socket": "it reaches its own network namespace, which is empty",
 }
+# What they do not deny to a machine that boots, which is to be saved: it maps memory, has no limits, and asks
+# KVM which registers there are.
+NOT_AT_BOOT = {"filter": {"memory"}, "rlimits": ALONE["rlimits"], "process": {"machine"}}
 
 
 def layers_against(attempt):
@@ -99,3 +102,8 @@ def layers_against(attempt):
 def denied_with(layer):
     """By a layer and those that it stands on."""
     return ALONE[layer].union(*(ALONE[below] for below in NEEDS.get(layer, ())))
+
+
+def layers_against_booting(attempt):
+    """The same of a machine that boots."""
+    return [layer for layer in layers_against(attempt) if attempt not in NOT_AT_BOOT.get(layer, ())]

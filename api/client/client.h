@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of libskillvm share. No thread and no state but the handle's: its texts never
- * change, and its idle connection is handed over under a lock.
+ * change, and its idle connection is handed over, and what was seen noted, under a lock.
  */
 #ifndef SKILLVM_API_CLIENT_CLIENT_H
 #define SKILLVM_API_CLIENT_CLIENT_H
@@ -18,12 +18,13 @@
 #define CLIENT_LONG_WAIT_MS  300000u /* of what sends or prepares a skill */
 
 struct skillvm {
-    char *socket_path; /* owned; NULL: the URL says where */
-    char *url;         /* owned, without a slash at its end */
-    char *auth;        /* owned header line with the key, or NULL */
-    char *tenant;      /* owned header line, or NULL */
-    pthread_mutex_t lock;
-    void *idle; /* a transfer of perform.c with a live connection, or NULL */
+    char *socket_path;    /* owned; NULL: the URL says where */
+    char *url;            /* owned, without a slash at its end */
+    char *auth;           /* owned header line with the key, or NULL */
+    char *tenant;         /* owned header line, or NULL */
+    pthread_mutex_t lock; /* of what follows */
+    uint64_t seen[2]; /* the most of each that answers of a fleet said: Skillvm-Seen; 0: none */
+    void *idle;       /* a transfer of perform.c with a live connection, or NULL */
 };
 
 /* Fills the error (NULL is fine) and returns -code. */

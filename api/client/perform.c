@@ -17,6 +17,7 @@
 #define URL_MAX         65536u
 #define TYPE_MAX        128u
 #define CONNECT_WAIT_MS 15000L
+#define SEEN            "Skillvm-Seen"
 #define EXPECT_MIN      (2u << 20) /* above what libcurl asks for itself */
 
 struct transfer {
@@ -116,6 +117,44 @@ static void add_typed(struct transfer *t, const char *name, const char *type)
         t->result = -EINVAL;
 }
 
+/* Whoever is asked finds what this handle knows of. */
+static void add_seen(struct transfer *t, struct skillvm *client)
+{
+    char line[TYPE_MAX];
+    uint64_t seen[2];
+
+    pthread_mutex_lock(&client->lock);
+    memcpy(seen, client->seen, sizeof(seen));
+    pthread_mutex_unlock(&client->lock);
+    if (seen[0] == 0 && seen[1] == 0)
+        return;
+    (void)snprintf(line, sizeof(line), SEEN ": %llu.%llu", (unsigned long long)seen[0],
+                   (unsigned long long)seen[1]);
+    add_header(t, line);
+}
+
+/*
+ * Answers may come in another order than they were made: the most counts. Where a node is not
+ * as far the next request is made without, for in a fleet that was made anew none will ever be.
+ */
+static void note_seen(const struct transfer *t, struct skillvm *client, long status)
+{
+    struct curl_header *header;
+    unsigned long long seen[2];
+    char rest;
+    bool is_there = !curl_easy_header(t->curl, SEEN, 0, CURLH_HEADER, -1, &header) &&
+                    sscanf(header->value, "%20llu.%20llu%c", &seen[0], &seen[1], &rest) == 2;
+
+    pthread_mutex_lock(&client->lock);
+    for (int i = 0; i < 2; i++) {
+        if (status == 503)
+            client->seen[i] = 0;
+        else if (is_there && seen[i] > client->seen[i])
+            client->seen[i] = seen[i];
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
 static const char *upload_type(const struct skillvm_upload *upload)
 {
     return upload->type ? upload->type : "application/octet-stream";
@@ -184,7 +223,7 @@ static int set_body(struct transfer *t)
     return 0;
 }
 
-static int set_options(struct transfer *t, const struct skillvm *client)
+static int set_options(struct transfer *t, struct skillvm *client)
 {
     const struct skillvm_request *request = t->request;
     CURL *curl = t->curl;
@@ -196,6 +235,7 @@ static int set_options(struct transfer *t, const struct skillvm *client)
         add_header(t, client->auth);
     if (client->tenant)
         add_header(t, client->tenant);
+    add_seen(t, client);
     result = set_body(t);
     if (result < 0)
         return result;
@@ -379,6 +419,7 @@ static int perform(struct skillvm *client, struct transfer *t, int *ret_status,
         return client_fail(error, -result, "the request cannot be made: %s", strerror(-result));
     code = curl_easy_perform(t->curl);
     curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
+    note_seen(t, client, status);
     if (t->result < 0)
         return explain_result(t, error);
     if (status >= 300)

@@ -28,6 +28,9 @@
  * alone. No call changes a signal's handling; with an https URL ignore SIGPIPE. A host's name
  * is looked up in a thread of libcurl's.
  *
+ * Fleets. A handle sends along what it saw last, so that it finds at any node of a fleet what
+ * it did at another, or gets 503 where that node is not as far; after a 503 it asks without.
+ *
  * Stability. Only names that begin with skillvm_ or SKILLVM_ are used. A change that breaks a
  * program changes the library's soname.
  */

@@ -5,6 +5,8 @@
 
 #include "tests/daemon/nodes_world.h"
 
+#include "base/clock.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -194,6 +196,81 @@ static void who_was_away_catches_up(void **state)
     end(&w);
 }
 
+/* How long until a key that was revoked at c is refused by a and b, from the answer on. */
+static uint64_t revoke_ns(const struct world *w)
+{
+    char key[80], id[64], path[128];
+    uint64_t answered_ns;
+
+    nodes_key(&w->c, "acme", key, id);
+    nodes_wait_key(&w->a, key, 200);
+    nodes_wait_key(&w->b, key, 200);
+    snprintf(path, sizeof(path), "/v1/admin/keys/%s", id);
+    expect(nodes_admin_sure(&w->c, "DELETE", path, ""), 204, "");
+    answered_ns = clock_monotonic_ns();
+    nodes_wait_key(&w->a, key, 401);
+    nodes_wait_key(&w->b, key, 401);
+    return clock_monotonic_ns() - answered_ns;
+}
+
+/* A busy machine may keep one try from it, and no two. */
+static void a_key_is_revoked_everywhere_within_a_second(void **state)
+{
+    struct world w = {0};
+    uint64_t took_ns;
+
+    (void)state;
+    begin(&w);
+    nodes_tenant(&w.a, "acme");
+    nodes_wait(&w.c, TENANTS "/acme", 200, "");
+    took_ns = revoke_ns(&w);
+    if (took_ns >= NS_PER_SECOND)
+        took_ns = revoke_ns(&w);
+    if (took_ns >= NS_PER_SECOND)
+        fail_msg("it took %llu ms", (unsigned long long)(took_ns / NS_PER_MS));
+    end(&w);
+}
+
+/*
+ * Where the servers have no room for a change it is made nowhere, and who asked is told; the
+ * nodes go on with what there is, and change things again once there is room.
+ */
+static void a_full_registry_changes_nothing(void **state)
+{
+    char key[80], id[64], json[64], path[64];
+    struct world w = {0};
+    int status = 201;
+
+    (void)state;
+    begin(&w);
+    nodes_tenant(&w.a, "acme");
+    nodes_key(&w.a, "acme", key, id);
+    nodes_wait_key(&w.b, key, 200);
+    nats_limit(&w.nats, NATS_CHANGES, 8192);
+    for (unsigned i = 0; status == 201; i++) {
+        struct answer a;
+
+        assert_true(i < 100);
+        snprintf(json, sizeof(json), "{\"name\":\"t%u\"}", i);
+        snprintf(path, sizeof(path), TENANTS "/t%u", i);
+        a = nodes_admin(&w.a, "POST", TENANTS, json);
+        status = a.status;
+        if (status != 201 && (status != 503 || !answer_has(&a, "the servers have no room")))
+            fail_msg("%d %s", status, a.body);
+        answer_finish(&a);
+    }
+    expect(harness_get(&w.a, path), 404, "");
+    expect(harness_get(&w.b, path), 404, "");
+    nats_wait_node(&w.a, NODE_JOINED);
+    nats_wait_node(&w.b, NODE_JOINED);
+    assert_int_equal(nodes_try_key(&w.a, key), 200);
+    assert_int_equal(nodes_try_key(&w.b, key), 200);
+    nats_limit(&w.nats, NATS_CHANGES, 1 << 20);
+    expect(nodes_admin_sure(&w.b, "POST", TENANTS, json), 201, "");
+    nodes_wait(&w.a, path, 200, "");
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +278,8 @@ int main(void)
         cmocka_unit_test(changes_at_once_are_all_made),
         cmocka_unit_test(the_leader_may_be_lost),
         cmocka_unit_test(who_was_away_catches_up),
+        cmocka_unit_test(a_key_is_revoked_everywhere_within_a_second),
+        cmocka_unit_test(a_full_registry_changes_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

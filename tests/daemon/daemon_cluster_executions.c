@@ -387,6 +387,36 @@ static void what_executions_leave_has_a_room_of_its_own(void **state)
     end(&w);
 }
 
+/* Without the bucket of what they leave none is accepted; made anew it takes what comes. */
+static void without_a_place_for_what_they_leave_it_is_told(void **state)
+{
+    struct world w = {0};
+    char before[38], after[38];
+    struct answer a;
+
+    (void)state;
+    begin(&w);
+    a = harness_run(&w.a, "{" FAKE("files") "}");
+    assert_int_equal(a.status, 200);
+    nodes_take_id(&a, before);
+    nats_delete_bucket(&w.nats, "OBJ_skillvm_artifacts");
+    nats_wait_node(&w.a, NODE_CUT_OFF("no_objects"));
+    nats_wait_node(&w.b, NODE_CUT_OFF("no_objects"));
+    nodes_wait(&w.a, "/ready", 200, "a bucket of objects");
+    expect(harness_run(&w.a, "{" FAKE("files") "}"), 503, "cluster_unavailable");
+    /* Where it ran it is there as before. */
+    expect(get_of(&w.a, before, "/files/a.txt"), 200, "alpha");
+    expect(nats_ask(&w.a, "POST", ""), 200, "\"made\":true");
+    nats_wait_node(&w.a, NODE_JOINED);
+    nats_wait_node(&w.b, NODE_JOINED);
+    a = harness_run(&w.a, "{" FAKE("files") "}");
+    assert_int_equal(a.status, 200);
+    nodes_take_id(&a, after);
+    nodes_wait(&w.b, path_of(after, ""), 200, "\"status\":\"success\"");
+    expect(get_of(&w.b, after, "/files/a.txt"), 200, "alpha");
+    end(&w);
+}
+
 /* Who told them tells them again, and a node that comes later knows of it. */
 static void what_servers_lost_is_told_anew(void **state)
 {
@@ -448,6 +478,7 @@ int main(void)
         cmocka_unit_test(a_key_that_was_not_confirmed_is_another_nodes),
         cmocka_unit_test(cpu_time_counts_over_all_nodes),
         cmocka_unit_test(what_executions_leave_has_a_room_of_its_own),
+        cmocka_unit_test(without_a_place_for_what_they_leave_it_is_told),
         cmocka_unit_test(what_servers_lost_is_told_anew),
         cmocka_unit_test(nonsense_changes_nothing),
     };

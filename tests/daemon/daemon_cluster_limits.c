@@ -299,6 +299,50 @@ static void shares_hold_over_nodes(void **state)
     end(&w);
 }
 
+/* Of how many of the heavier one's end at b while all 15 of the lighter one do. */
+static unsigned ran_beside(const struct world *w, const char *name, unsigned weight,
+                           const char *light_name)
+{
+    struct tenant heavy, light;
+    char path[64], limits[64];
+    unsigned before;
+
+    make_tenant(w, name, &heavy);
+    make_tenant(w, light_name, &light);
+    snprintf(path, sizeof(path), "/v1/admin/tenants/%s", name);
+    snprintf(limits, sizeof(limits), "{\"limits\":{\"weight\":%u}}", weight);
+    expect(nodes_admin_sure(&w->a, "PATCH", path, limits), 200, "");
+    snprintf(limits, sizeof(limits), "\"weight\":%u", weight);
+    nodes_wait(&w->b, path, 200, limits);
+    flood(&w->a, &heavy, 60);
+    flood(&w->b, &heavy, 60);
+    harness_wait_metrics(&w->b, ELSEWHERE("1"), true);
+    flood(&w->b, &light, 15);
+    before = ran(&w->b, &heavy);
+    for (uint64_t until = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+         ran(&w->b, &light) < 15; usleep(20000))
+        assert_true(clock_monotonic_ns() < until);
+    return ran(&w->b, &heavy) - before;
+}
+
+/*
+ * Of two slots three quarters are one and a half: who has three times the weight has the slot
+ * at a and half of the one at b. By b alone it would have 45 turns there, and with equal
+ * weights hardly any.
+ */
+static void weights_hold_over_nodes(void **state)
+{
+    struct world w = {0};
+    unsigned n;
+
+    (void)state;
+    begin(&w, SLOTS("1") "  max_queued: 200\n");
+    n = ran_beside(&w, "heavy", 30, "light");
+    if (n < 9 || n > 30)
+        fail_msg("%u of the heavier one's ran", n);
+    end(&w);
+}
+
 static void say(const struct world *w, const char *node, const char *text)
 {
     char subject[80];
@@ -342,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_rate_holds_over_nodes),
         cmocka_unit_test(a_rate_is_taken_once),
         cmocka_unit_test(shares_hold_over_nodes),
+        cmocka_unit_test(weights_hold_over_nodes),
         cmocka_unit_test(what_is_no_nodes_word_counts_for_nothing),
     };
 

@@ -181,6 +181,43 @@ static void when_to_come_again(void **state)
     assert_string_equal(error.name, "overloaded");
 }
 
+#define OF(status, seen)                                                                       \
+    "HTTP/1.1 " status "\r\nSkillvm-Seen: " seen                                               \
+    "\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+
+/* What answers say of how far a fleet is goes with the next request. */
+static void what_was_seen_goes_along(void **state)
+{
+    static const struct {
+        const char *answer;
+        const char *sent; /* with it; NULL: nothing of it */
+    } cases[] = {
+        {OF("200 OK", "7.5"), NULL},
+        {OF("404 Not Found", "6.9"), "\r\nSkillvm-Seen: 7.5\r\n"},
+        /* What is no such thing changes nothing. */
+        {OF("200 OK", "8.x"), "\r\nSkillvm-Seen: 7.9\r\n"},
+        {OF("200 OK", "8.9.1"), "\r\nSkillvm-Seen: 7.9\r\n"},
+        {OF("503 Service Unavailable", "1.1"), "\r\nSkillvm-Seen: 7.9\r\n"},
+        /* It is another fleet, as far as is known. */
+        {OF("200 OK", "2.0"), NULL},
+        {OF("200 OK", "2.0"), "\r\nSkillvm-Seen: 2.0\r\n"},
+    };
+    struct skillvm *client = client_of(socket_path, NULL);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct server s;
+
+        start(&s, cases[i].answer, "\r\n\r\n");
+        (void)skillvm_request(client, NULL, "/x", NULL, NULL, NULL);
+        stop(&s);
+        if (cases[i].sent ? !strstr(s.request, cases[i].sent)
+                          : strstr(s.request, "Skillvm-Seen") != NULL)
+            fail_msg("%zu: %s", i, s.request);
+    }
+    skillvm_close(client);
+}
+
 static int refuse_much(void *ctx, const char *type, const void *data, size_t len)
 {
     (void)ctx;
@@ -392,6 +429,7 @@ int main(void)
         cmocka_unit_test(answers),
         cmocka_unit_test(refusals),
         cmocka_unit_test(when_to_come_again),
+        cmocka_unit_test(what_was_seen_goes_along),
         cmocka_unit_test(callbacks_end_it),
         cmocka_unit_test(nobody),
         cmocka_unit_test(multipart),

@@ -1,31 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tenant that takes all it can get of one thing, and how long another one's executions take
-beside it and alone.
+beside it and alone: the slowest of a hundred but one, or of few the slowest tenth.
 
-What a flood does to everybody is the host's affair: on a processor in software a bare python3 of
-root's takes three times as long beside two busy machines. It runs in turns with the executions, and
-these may not be slowed down more than a little above it.
+What a flood does to everybody is the host's affair: one processor in software stands still for a second
+now and then, and a bare python3 of root's takes up to four times as long. That runs in turns with the
+executions, and these may be slowed down by no more than twice as much, or twice.
 
 FLOOD_RUNS: how many of each there are beside each flood.
 """
 
 import contextlib
+import http.client
 import itertools
+import math
 import multiprocessing
 import os
-import statistics
 import subprocess
 import sys
 import time
 
 from cases_limits import own_cgroup
-from harness import bash_skill, case, check, check_equal, python_skill, wait_until
+from harness import UnixConnection, bash_skill, case, check, check_equal, python_skill, wait_until
 from tenants import Tenant
 
-RUNS = int(os.environ.get("FLOOD_RUNS") or 8)
-TRIES = 5
-# Of how many times as long it takes: what the promise is where a bare process is not slowed down.
-ABOVE_BARE = 2
+RUNS = int(os.environ.get("FLOOD_RUNS") or 20)
+# In percent, and how many times as long it may be as alone where a bare process is as fast as alone.
+RANK = 99 if RUNS >= 100 else 90
+TIMES = 2
+ROUNDS = 5
+CONNECTIONS = 512
 SLOTS, AT_ONCE = 4, 2
 KEPT = 4
 IMPORTS = ("asyncio", "csv", "decimal", "email.message", "hashlib", "http.client", "sqlite3", "statistics",
@@ -67,8 +70,17 @@ def executions_of(tenant, name):
 
 
 def connections(tenant, _):
+    """So many are open, and each asks again as soon as its turn is; who is closed comes back."""
+    held = [UnixConnection(tenant.client.path, FOREVER) for _ in range(CONNECTIONS)]
     while True:
-        tenant.ask("GET", "/v1/skills")
+        for connection in held:
+            try:
+                connection.request("GET", "/v1/skills", headers=tenant.headers)
+                answer = connection.getresponse()
+                answer.read()
+                check_equal(answer.status, 200, "one of them")
+            except (OSError, http.client.HTTPException):
+                connection.close()
         yield
 
 
@@ -130,8 +142,14 @@ def measure(victim, skill, runs):
     return [sorted(found) for found in zip(*pairs)]
 
 
+def percentile(found, rank):
+    """Of times that are sorted: so many percent of them are no longer."""
+    return found[math.ceil(len(found) * rank / 100) - 1]
+
+
 def told(found):
-    return f"p50 {statistics.median(found):.0f} ms, p90 {found[len(found) * 9 // 10]:.0f} ms, max {found[-1]:.0f} ms"
+    p50, p90, p99 = (percentile(found, rank) for rank in (50, 90, 99))
+    return f"p50 {p50:.0f} ms, p90 {p90:.0f} ms, p99 {p99:.0f} ms, max {found[-1]:.0f} ms"
 
 
 def is_making(daemon):
@@ -142,14 +160,19 @@ def is_making(daemon):
 
 
 def is_bearable(victim, skill, name, alone):
-    """Beside the flood of this name. What stands still for a second now and then does so for both,
-    but not always in equal parts."""
-    beside = measure(victim, skill, RUNS)
-    ratio, bare = (
-        statistics.median(now) / statistics.median(before) for now, before in zip(beside, alone)
-    )
-    print(f"beside {name}: {told(beside[0])}, {ratio:.1f} times; a bare process {bare:.1f} times", flush=True)
-    return ratio <= ABOVE_BARE * max(bare, 1)
+    """Beside the flood of this name. Where few are too slow more are measured, and all of them count: what stood
+    still for seconds is then one of many."""
+    beside = [[], []]
+    for _ in range(ROUNDS):
+        beside = [sorted(found + more) for found, more in zip(beside, measure(victim, skill, RUNS))]
+        ratio, bare = (
+            percentile(now, RANK) / percentile(before, RANK) for now, before in zip(beside, alone)
+        )
+        print(f"beside {name}: {told(beside[0])} of {len(beside[0])}, p{RANK} {ratio:.1f} times; of a bare process "
+              f"{bare:.1f} times", flush=True)
+        if ratio <= TIMES * max(bare, 1):
+            return True
+    return False
 
 
 @case
@@ -169,8 +192,8 @@ def floods_leave_a_neighbour_its_time(world):
             with flood(hostile, name):
                 if name == "snapshots":
                     wait_until(lambda: is_making(daemon), 120, "a snapshot is being made")
-                if not any(is_bearable(victim, skill, name, alone) for _ in range(TRIES)):
+                if not is_bearable(victim, skill, name, alone):
                     slow.append(name)
             wait_until(lambda: is_over(daemon, hostile), 60, "machines are over")
-        check_equal(slow, [], "what slows another tenant down more than a bare process")
+        check_equal(slow, [], f"what slows another tenant's p{RANK} down more than {TIMES} times as much as a bare process's")
         check_equal(daemon.stop(), 0, "its exit status")

@@ -218,12 +218,12 @@ static void what_cannot_be_read_is_no_answer(void **state)
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
         nats_tell(&w.nats, LIVE_OF_A, asked[i], strlen(asked[i]));
     nodes_wait(&w.b, nodes_path_of(w.id), 200, RUNNING);
-    assert_int_equal(kill(w.a.pid, SIGSTOP), 0);
+    harness_freeze(w.a.pid);
     expect(harness_get(&w.b, nodes_path_of(w.id)), 200, "\"status\":\"accepted\"");
     assert_int_equal(kill(w.a.pid, SIGCONT), 0);
     nodes_wait(&w.b, nodes_path_of(w.id), 200, RUNNING);
     /* Somebody is quicker than a. */
-    assert_int_equal(kill(w.a.pid, SIGSTOP), 0);
+    harness_freeze(w.a.pid);
     assert_int_equal(natsConnection_Subscribe(&sub, w.connection, LIVE_OF_A, nonsense, NULL),
                      NATS_OK);
     assert_int_equal(natsConnection_Flush(w.connection), NATS_OK);
@@ -417,7 +417,7 @@ static void a_stream_outlives_its_node(void **state)
     begin(&w);
     s = open_stream(&w.b, w.id);
     read_until(&s, "tick 1");
-    assert_int_equal(kill(w.a.pid, SIGSTOP), 0);
+    harness_freeze(w.a.pid);
     expect(harness_get(&w.b, nodes_path_of(w.id)), 200, "\"status\":\"accepted\"");
     assert_int_equal(kill(w.a.pid, SIGCONT), 0);
     read_until(&s, "tick 80");

@@ -120,6 +120,35 @@ static void what_was_accepted_at_another_moment_goes_on(void **state)
     waiting_finish(&w);
 }
 
+/*
+ * Who had it before may be heard of after it began here, of a server that lags: then it goes
+ * on, as nobody else runs it.
+ */
+static void what_another_had_before_goes_on(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38], next[38], subject[80];
+    char *ours, *before;
+
+    (void)state;
+    waiting_begin_retried(&w, id);
+    ours = nodes_record_of(&w.nats, id);
+    before = strdup(ours);
+    assert_non_null(before);
+    assert_non_null(strstr(before, "\"node\":\"a\""));
+    strstr(before, "\"node\":\"a\"")[strlen("\"node\":\"")] = 'c';
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
+    nats_publish(&w.nats, subject, before, strlen(before));
+    nats_publish(&w.nats, subject, ours, strlen(ours));
+    free(before);
+    free(ours);
+    /* Behind that. */
+    nodes_submit(&w.b, "{" WAITING_OF("exit") ",\"async\":true}", next);
+    nodes_wait(&w.a, nodes_path_of(next), 200, "\"status\":\"success\"");
+    nodes_cancel(&w.a, id);
+    waiting_finish(&w);
+}
+
 /* Who wanted it to end does not get it begun again. */
 static void what_was_to_end_is_not_begun_again(void **state)
 {
@@ -145,6 +174,7 @@ int main(void)
         cmocka_unit_test(an_end_that_comes_too_late_is_none),
         cmocka_unit_test(what_was_to_end_is_not_begun_again),
         cmocka_unit_test(what_was_accepted_at_another_moment_goes_on),
+        cmocka_unit_test(what_another_had_before_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

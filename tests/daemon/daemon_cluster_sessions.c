@@ -201,7 +201,7 @@ static void who_was_taken_for_lost_commits_nothing(void **state)
     nodes_submit(&w.a, json, id);
     nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"running\"");
     nodes_wait(&w.b, nodes_path_of(id), 200, "");
-    assert_int_equal(kill(w.a.pid, SIGSTOP), 0);
+    harness_freeze(w.a.pid);
     nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"failed\"");
     expect(run(&w.b, "s", "session-only", "b=two"), 200, "\"committed\":true");
     assert_int_equal(kill(w.a.pid, SIGCONT), 0);

@@ -37,7 +37,7 @@ static void what_is_written_is_read(void **state)
     assert_true(again.log_at == ask.log_at && again.wait_ms == ask.wait_ms && again.is_begun);
     assert_false(again.is_of_row);
     ask.is_of_row = true;
-    buf_clear(&text);
+    buf_finish(&text);
     assert_int_equal(live_ask_write(&ask, &text), 0);
     assert_int_equal(live_ask_parse(buf_cstr(&text), text.len, &again), 0);
     assert_true(again.is_of_row);

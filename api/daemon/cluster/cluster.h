@@ -207,9 +207,10 @@ struct cluster_ledger {
                  unsigned *ret_conflicts, struct err *err);
     /* Somebody wants an execution of this process to end, or says that it has. */
     void (*stop)(void *ctx, const struct record *record);
-    /* Whether this process has one that waits, as its record says. */
+    /* Whether one waits or runs at this process, as its record says. */
     bool (*has)(void *ctx, const struct record *record);
-    /* Another process has one, or had it when it ended. */
+    /* A record, which may be an old one, says that another process has one, or had it when it
+       ended. */
     void (*taken)(void *ctx, const struct record *record);
     /* The servers may have lost what they were told since a time (realtime). */
     void (*tell_anew)(void *ctx, uint64_t since_ns);

@@ -61,10 +61,11 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
         if (record.is_cancelled || record.status[0])
             c->ledger.stop(c->ledger.ctx, &record);
         /*
-         * Its end may be one that others wrote at the same moment, and what waits one that
-         * another process took, and put back.
+         * Its end may be one that others wrote at the same moment, and what others may begin
+         * one that another process took, and put back, or had before.
          */
-        if (!record.status[0] && !(record.waits && c->ledger.has(c->ledger.ctx, &record)))
+        if (!record.status[0] &&
+            !((record.waits || record.retries > 0) && c->ledger.has(c->ledger.ctx, &record)))
             return CLUSTER_OK;
     } else {
         c->ledger.taken(c->ledger.ctx, &record);

@@ -6,7 +6,9 @@
 #include "base/cond.h"
 #include "base/lock.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #define PAUSE_NS (50 * NS_PER_MS)
 #define KEPT_NS  (120 * NS_PER_SECOND) /* until what was taken over is there */
@@ -23,7 +25,8 @@ void ends_finish(struct ends *ends)
     (void)pthread_mutex_destroy(&ends->lock);
 }
 
-bool ends_add(struct ends *ends, const char *tenant, const char *id, bool once)
+static bool add(struct ends *ends, const char *tenant, const char *id, uint64_t kept_ns,
+                uint64_t taken_ns)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&ends->lock);
     struct wanted_end *end = &ends->list[ends->n];
@@ -32,10 +35,48 @@ bool ends_add(struct ends *ends, const char *tenant, const char *id, bool once)
         return false;
     (void)snprintf(end->tenant, sizeof(end->tenant), "%s", tenant);
     (void)snprintf(end->id, sizeof(end->id), "%s", id);
-    end->until_ns = once ? 0 : clock_monotonic_ns() + KEPT_NS;
+    end->until_ns = clock_monotonic_ns() + kept_ns;
+    end->taken_ns = taken_ns;
     ends->n++;
     (void)pthread_cond_broadcast(&ends->changed);
     return true;
+}
+
+bool ends_add(struct ends *ends, const char *tenant, const char *id, bool once)
+{
+    return add(ends, tenant, id, once ? 0 : KEPT_NS, 0);
+}
+
+bool ends_add_taken(struct ends *ends, const struct record *record)
+{
+    return add(ends, record->tenant, record->id, KEPT_NS, record->accepted_ns);
+}
+
+/* 0, -ENOENT where it is nobody's by what the servers have, or -EAGAIN. */
+static int give_up(struct ends *ends, const struct wanted_end *end)
+{
+    struct record_copy there = {0};
+    struct record self = {0};
+    struct err ignored = {0};
+    int r = cluster_record_read(ends->cluster, end->id, &there, &ignored);
+
+    if (r < 0)
+        return r;
+    cluster_sign_record(ends->cluster, &self);
+    if (strcmp(there.record.node, self.node) != 0 ||
+        strcmp(there.record.instance, self.instance) != 0)
+        engine_give_up(ends->engine, end->tenant, end->id, end->taken_ns);
+    record_copy_finish(&there);
+    return 0;
+}
+
+static int try_end(struct ends *ends, const struct wanted_end *end)
+{
+    bool unused;
+
+    if (!end->taken_ns)
+        return engine_cancel(ends->engine, end->tenant, end->id, &unused);
+    return give_up(ends, end) == -EAGAIN ? -EAGAIN : 0;
 }
 
 /* The one at a place, where it is worth another try; under the lock, which is free meanwhile.
@@ -43,11 +84,10 @@ bool ends_add(struct ends *ends, const char *tenant, const char *id, bool once)
 static bool try_one(struct ends *ends, size_t at)
 {
     struct wanted_end end = ends->list[at];
-    bool unused, is_kept;
+    bool is_kept;
 
     (void)pthread_mutex_unlock(&ends->lock);
-    is_kept = engine_cancel(ends->engine, end.tenant, end.id, &unused) < 0 &&
-              clock_monotonic_ns() < end.until_ns;
+    is_kept = try_end(ends, &end) < 0 && clock_monotonic_ns() < end.until_ns;
     (void)pthread_mutex_lock(&ends->lock);
     return is_kept;
 }
@@ -83,11 +123,13 @@ static void *run(void *arg)
     return NULL;
 }
 
-int ends_start(struct ends *ends, struct engine *engine, struct err *err)
+int ends_start(struct ends *ends, struct engine *engine, struct cluster *cluster,
+               struct err *err)
 {
     int r;
 
     ends->engine = engine;
+    ends->cluster = cluster;
     r = pthread_create(&ends->thread, NULL, run, ends);
     if (r != 0)
         return err_set_errno(err, r, "cannot start a thread");

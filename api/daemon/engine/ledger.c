@@ -308,14 +308,20 @@ static void stop(void *ctx, const struct record *record)
 }
 
 /*
- * This process was taken for lost, and another one has begun again what runs here. What waits
+ * Where this process was taken for lost another one has begun again what runs here. What waits
  * here hears of it when its turn comes.
  */
 static void taken(void *ctx, const struct record *record)
 {
     struct ledger *ledger = ctx;
+    struct execution *e = engine_find(ledger->engine, record->tenant, record->id);
+    bool is_here = e && e->retries > 0 && e->accepted_ns == record->accepted_ns;
 
-    engine_give_up(ledger->engine, record->tenant, record->id, record->accepted_ns);
+    execution_unref(e);
+    if (is_here && !ends_add_taken(&ledger->ends, record))
+        log_warn("ledger",
+                 "execution=%s is=\"not given up\" reason=\"too many are to be ended\"",
+                 record->id);
 }
 
 static void tell_again(struct ledger *ledger, const char *id)
@@ -520,7 +526,7 @@ int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err)
     int r;
 
     ledger->engine = engine;
-    r = ends_start(&ledger->ends, engine, err);
+    r = ends_start(&ledger->ends, engine, ledger->env.cluster, err);
     if (r < 0)
         return r;
     r = pthread_create(&ledger->thread, NULL, look_after, ledger);

@@ -223,6 +223,8 @@ static void what_the_servers_lost_its_key_does_not_begin_again(void **state)
     nodes_start_logged(&w.b, &w.nats, "b", LINES, path);
     nats_wait_node(&w.b, NODE_JOINED);
     harness_wait_ready(&w.b);
+    /* It reads again what was told last: not after it missed it. */
+    nodes_wait_log(path, "executions=followed", 1);
     miss(&w.b, id);
     lose(&w, id);
     ask_under_key(&w, json, id, path);

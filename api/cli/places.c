@@ -6,6 +6,7 @@
 #include "base/process.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -73,9 +74,18 @@ const char *cli_variable(const char *name)
     return value && *value ? value : NULL;
 }
 
+/* Timers and services often have no HOME. NULL where the user has none. */
+static const char *find_home(void)
+{
+    const char *home = cli_variable("HOME");
+    const struct passwd *user = home ? NULL : getpwuid(getuid());
+
+    return user && user->pw_dir && user->pw_dir[0] == '/' ? user->pw_dir : home;
+}
+
 static int find_data_dir(struct cli *cli, const char *given, struct err *err)
 {
-    const char *state = cli_variable("XDG_STATE_HOME"), *home = cli_variable("HOME");
+    const char *state = cli_variable("XDG_STATE_HOME"), *home = find_home();
     const size_t size = sizeof(cli->data_dir);
 
     if (!given)
@@ -85,7 +95,9 @@ static int find_data_dir(struct cli *cli, const char *given, struct err *err)
     if (state)
         return put(cli->data_dir, size, "data directory", err, "%s/skillvm", state);
     if (!home)
-        return err_set(err, ENOENT, "neither HOME nor SKILLVM_DATA is set; give --data DIR");
+        return err_set(
+            err, ENOENT,
+            "this user has no home, and neither HOME nor SKILLVM_DATA is set; give --data DIR");
     return put(cli->data_dir, size, "data directory", err, "%s/.local/state/skillvm", home);
 }
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -139,12 +140,33 @@ static void nonsense(void **state)
     refuses((struct cli_globals){.server = "http://a", .key = at}, "does not hold a key");
 }
 
+/* As of a timer: the user's home is where it is without the variable. */
+static void without_home(void **state)
+{
+    const struct passwd *user = getpwuid(getuid());
+    struct cli cli = {0};
+    struct err err = {0};
+    char expected[256];
+
+    (void)state;
+    assert_non_null(user);
+    unsetenv("SKILLVM_DATA");
+    unsetenv("SKILLVM_IMAGES");
+    unsetenv("XDG_STATE_HOME");
+    unsetenv("HOME");
+    if (cli_find_images(&cli, NULL, &err) < 0)
+        fail_msg("%s", err.message);
+    snprintf(expected, sizeof(expected), "%s/.local/state/skillvm/images", user->pw_dir);
+    assert_string_equal(cli.images_dir, expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(servers, set_up),
         cmocka_unit_test_setup(keys, set_up),
         cmocka_unit_test_setup(nonsense, set_up),
+        cmocka_unit_test_setup(without_home, set_up),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -70,3 +70,10 @@ struct text_span text_trim(struct text_span span, const char *set)
         span.len--;
     return span;
 }
+
+uint64_t text_hash(uint64_t hash, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3u;
+    return hash;
+}

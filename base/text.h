@@ -32,4 +32,9 @@ bool text_take_line(struct text_span *rest, struct text_span *ret_line);
 /* Without the characters of set at both ends. */
 struct text_span text_trim(struct text_span span, const char *set);
 
+/* FNV-1a of 64 bits: what some bytes make of a hash, of which the first is TEXT_HASH. For names
+   of what is told to others, not for tables that a stranger fills. */
+#define TEXT_HASH 0xcbf29ce484222325u
+uint64_t text_hash(uint64_t hash, const char *bytes, size_t len);
+
 #endif

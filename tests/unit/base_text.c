@@ -82,6 +82,16 @@ static void numbers(void **state)
     assert_int_equal(n, 3);
 }
 
+/* Nodes of other versions know groups and snapshots by it: the values are FNV-1a's own. */
+static void hashes(void **state)
+{
+    (void)state;
+    assert_true(text_hash(TEXT_HASH, "", 0) == 0xcbf29ce484222325u);
+    assert_true(text_hash(TEXT_HASH, "a", 1) == 0xaf63dc4c8601ec8cu);
+    assert_true(text_hash(TEXT_HASH, "foobar", 6) == 0x85944171f73967e8u);
+    assert_true(text_hash(text_hash(TEXT_HASH, "foo", 3), "bar", 3) == 0x85944171f73967e8u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -90,6 +100,7 @@ int main(void)
         cmocka_unit_test(lines),
         cmocka_unit_test(numbers),
         cmocka_unit_test(ends_are_trimmed),
+        cmocka_unit_test(hashes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

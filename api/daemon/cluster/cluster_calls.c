@@ -9,6 +9,7 @@
 #include "base/cond.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,19 +20,14 @@
 #define GROUPS_MAX   8u  /* of other images that are tried */
 #define DRAIN_MS     20u /* between two looks at whether all that came was answered */
 
-/* FNV-1a. Where two sets of images are taken for one a call may find a node without its image,
+/* Where two sets of images are taken for one a call may find a node without its image,
    which does not take it. */
 static uint64_t hash_of_images(const struct node_entry *node)
 {
     uint64_t sum = 0;
 
-    for (size_t i = 0; i < node->n_images; i++) {
-        uint64_t hash = 0xcbf29ce484222325u;
-
-        for (const char *at = node->images[i]; *at; at++)
-            hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-        sum += hash;
-    }
+    for (size_t i = 0; i < node->n_images; i++)
+        sum += text_hash(TEXT_HASH, node->images[i], strlen(node->images[i]));
     return sum;
 }
 

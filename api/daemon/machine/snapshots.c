@@ -7,6 +7,7 @@
 #include "base/cond.h"
 #include "base/fd.h"
 #include "base/lock.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,17 +38,15 @@ bool snapshot_name_is_common(const struct snapshot_name *name)
     return snapshot_name_is_plain(name) && !name->scope[0] && !name->image[0];
 }
 
-/* FNV-1a, with a NUL behind each text. */
+/* With a NUL behind each text. */
 uint64_t snapshot_name_hash(const struct snapshot_name *name, const char *usual)
 {
     const char *const texts[] = {name->scope, name->image[0] ? name->image : usual,
                                  name->profile, name->packages};
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = TEXT_HASH;
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        for (size_t at = 0, len = strlen(texts[i]); at <= len; at++)
-            hash = (hash ^ (unsigned char)texts[i][at]) * 0x100000001b3u;
-    }
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        hash = text_hash(hash, texts[i], strlen(texts[i]) + 1);
     return hash;
 }
 

@@ -248,6 +248,8 @@ int cluster_follow_audit(struct cluster *cluster, const struct cluster_auditor *
                          struct err *err);
 /* Writes into a record that it is of this process, as it knows the cluster now. */
 void cluster_sign_record(struct cluster *cluster, struct record *record);
+/* Whether both are one process's. */
+bool record_is_of_same(const struct record *one, const struct record *other);
 /*
  * Writes the record of an execution that is accepted, replicated on return. 0; -EEXIST where
  * there is one of its id, which is here then; -EAGAIN while the node is not joined, or where

@@ -30,7 +30,7 @@ void cluster_sign_record(struct cluster *c, struct record *record)
     record->seen = c->follow.tail.revision;
 }
 
-static bool is_of_same(const struct record *one, const struct record *other)
+bool record_is_of_same(const struct record *one, const struct record *other)
 {
     return strcmp(one->node, other->node) == 0 && strcmp(one->instance, other->instance) == 0;
 }
@@ -163,8 +163,9 @@ static int next_accepted(const void *ctx, const struct record *there, struct rec
         return 0;
     }
     /* Ours, whose confirmation was lost. */
-    return is_of_same(there, record) && there->accepted_ns == record->accepted_ns ? -EALREADY
-                                                                                  : -EEXIST;
+    return record_is_of_same(there, record) && there->accepted_ns == record->accepted_ns
+               ? -EALREADY
+               : -EEXIST;
 }
 
 static int not_confirmed(const char *id, struct err *err)
@@ -330,8 +331,8 @@ static int next_lost(const void *ctx, const struct record *there, struct record 
     /* What the servers dropped may have ended in any way. */
     if (!there->id[0])
         return -ENOENT;
-    if (!there->status[0] &&
-        (!is_of_same(there, loss->record) || (loss->is_left && may_be_begun(there, true))))
+    if (!there->status[0] && (!record_is_of_same(there, loss->record) ||
+                              (loss->is_left && may_be_begun(there, true))))
         return -EBUSY;
     return next_ended(loss->record, there, ret);
 }
@@ -343,7 +344,7 @@ int cluster_record_lose(struct cluster *c, const struct record *record,
     struct record_copy theirs = {0};
     int r = update(c, record->id, next_lost, &loss, &theirs, err);
 
-    if (r == -EBUSY && ret_left && is_of_same(&theirs.record, record))
+    if (r == -EBUSY && ret_left && record_is_of_same(&theirs.record, record))
         *ret_left = theirs;
     else
         record_copy_finish(&theirs);
@@ -392,7 +393,7 @@ static int next_begun(const void *ctx, const struct record *there, struct record
         *ret = *record;
         return 0;
     }
-    if (there->status[0] || !is_of_same(there, record) ||
+    if (there->status[0] || !record_is_of_same(there, record) ||
         there->accepted_ns != record->accepted_ns)
         return -EEXIST;
     if (!there->waits)
@@ -430,7 +431,8 @@ static bool is_left_by(const struct record *there, const struct claim *claim)
     if (strcmp(there->node, claim->node) != 0)
         return false;
     return strcmp(there->instance, claim->instance) == 0 ||
-           (strcmp(claim->node, claim->ours->node) == 0 && !is_of_same(there, claim->ours));
+           (strcmp(claim->node, claim->ours->node) == 0 &&
+            !record_is_of_same(there, claim->ours));
 }
 
 /* What runs at a process that is there is that one's. */
@@ -451,7 +453,7 @@ static int next_claimed(const void *ctx, const struct record *there, struct reco
     if (there->status[0])
         return -EEXIST;
     /* What was taken over for this node, and not confirmed. */
-    if (is_of_same(there, claim->ours))
+    if (record_is_of_same(there, claim->ours))
         return -EOWNERDEAD;
     if (!is_left_by(there, claim))
         return -EEXIST;
@@ -509,7 +511,7 @@ int cluster_record_is_ours(struct cluster *c, const char *id, struct err *err)
     bool is_so;
 
     cluster_sign_record(c, &ours);
-    is_so = r == 0 && !there.record.status[0] && is_of_same(&there.record, &ours);
+    is_so = r == 0 && !there.record.status[0] && record_is_of_same(&there.record, &ours);
     record_copy_finish(&there);
     return r < 0 || is_so ? r : -ENOENT;
 }
@@ -518,7 +520,7 @@ static int next_offered(const void *ctx, const struct record *there, struct reco
 {
     const struct record *record = ctx;
 
-    if (!there->id[0] || there->status[0] || !is_of_same(there, record) ||
+    if (!there->id[0] || there->status[0] || !record_is_of_same(there, record) ||
         there->accepted_ns != record->accepted_ns)
         return -ENOENT;
     *ret = *there;
@@ -545,7 +547,7 @@ static int next_put_back(const void *ctx, const struct record *there, struct rec
 {
     const struct put_back *back = ctx;
 
-    if (!there->id[0] || there->status[0] || !is_of_same(there, back->ours))
+    if (!there->id[0] || there->status[0] || !record_is_of_same(there, back->ours))
         return -ENOENT;
     *ret = *back->before;
     ret->is_cancelled = there->is_cancelled;

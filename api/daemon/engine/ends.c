@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #define PAUSE_NS (50 * NS_PER_MS)
 #define KEPT_NS  (120 * NS_PER_SECOND) /* until what was taken over is there */
@@ -63,8 +62,7 @@ static int give_up(struct ends *ends, const struct wanted_end *end)
     if (r < 0)
         return r;
     cluster_sign_record(ends->cluster, &self);
-    if (strcmp(there.record.node, self.node) != 0 ||
-        strcmp(there.record.instance, self.instance) != 0)
+    if (!record_is_of_same(&there.record, &self))
         engine_give_up(ends->engine, end->tenant, end->id, end->taken_ns);
     record_copy_finish(&there);
     return 0;

@@ -259,8 +259,7 @@ static int record_at(const void *ctx, size_t at, struct record *ret)
     int r = record_entry_parse(e->key, e->data, e->len, ret, &unused);
 
     /* What has not ended and is this process's is a row of its own. */
-    if (r == 0 && !ret->status[0] && strcmp(ret->node, told->self.node) == 0 &&
-        strcmp(ret->instance, told->self.instance) == 0)
+    if (r == 0 && !ret->status[0] && record_is_of_same(ret, &told->self))
         ret->node[0] = ret->instance[0] = '\0';
     return r;
 }

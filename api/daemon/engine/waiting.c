@@ -141,8 +141,7 @@ static int believe(const struct waiting_env *env, const struct record *theirs, s
     int r;
 
     cluster_sign_record(env->cluster, &ours);
-    if (!theirs->status[0] && strcmp(theirs->node, ours.node) == 0 &&
-        strcmp(theirs->instance, ours.instance) == 0)
+    if (!theirs->status[0] && record_is_of_same(theirs, &ours))
         return 0;
     r = registry_record_believe(env->registry, theirs, err);
 

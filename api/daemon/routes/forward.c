@@ -51,7 +51,7 @@ static void note(struct daemon *d, const char *id, enum metrics_passing what, co
     log_info("forward", "execution=%s %s=%s", id, words[what], node[0] ? node : "unknown");
 }
 
-static const char *image_of(const struct daemon *d, const struct execution *e)
+const char *forward_image(const struct daemon *d, const struct execution *e)
 {
     return d->images.known.list[e->image.place].name;
 }
@@ -109,7 +109,8 @@ static enum forward_result find_taker(struct daemon *d, const struct execution *
 {
     enum forward_result result = find_holder(d, e, call, ret_node);
 
-    return result == FORWARD_NOBODY ? find_room(d, image_of(d, e), call, ret_node) : result;
+    return result == FORWARD_NOBODY ? find_room(d, forward_image(d, e), call, ret_node)
+                                    : result;
 }
 
 bool forward_has_snapshot(struct daemon *d, const struct execution *e)

@@ -4,11 +4,6 @@
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/forward.h"
 
-static const char *image_of(const struct daemon *d, const struct execution *e)
-{
-    return d->images.known.list[e->image.place].name;
-}
-
 /*
  * To another node, where this one has no room, or would begin it from less than another one
  * has. Where its tenant has all it may there is no turn for it elsewhere either.
@@ -36,8 +31,8 @@ static bool keep(struct daemon *d, struct http_request *http, const struct place
     /* It is in a file for a moment. */
     if (wish->len > RECORD_REQUEST_MAX / 2 && !http_request_hold(http, wish->len))
         return false;
-    r = waiting_keep(d->store, d->objects, image_of(d, e), wish->text, wish->len, &e->request,
-                     &err);
+    r = waiting_keep(d->store, d->objects, forward_image(d, e), wish->text, wish->len,
+                     &e->request, &err);
     e->request.retries = e->retries;
     e->waits = r == 0;
     return r == 0 || failure_reply(reply, r, &err);

@@ -97,7 +97,8 @@ static void where_nobody_has_room_it_refuses(void **state)
     fill(&w.a, LONG, held);
     /* Before it is drained one may wait there. */
     fill(&w.b, SOON, id);
-    expect(nodes_admin(&w.b, "POST", DRAIN("b"), ""), 200, "\"draining\":true,\"running\":1");
+    expect(nodes_admin_sure(&w.b, "POST", DRAIN("b"), ""), 200,
+           "\"draining\":true,\"running\":1");
     refused = harness_run(&w.b, SHORT);
     assert_non_null(strcasestr(refused.headers, "\r\nRetry-After: "));
     expect(refused, 503, "\"error\":\"draining\"");
@@ -121,6 +122,8 @@ static void a_node_that_cannot_be_asked_is_said_to_be_so(void **state)
     begin(&w, "");
     expect(nodes_admin(&w.a, "POST", DRAIN("c"), ""), 404, "there is no node c");
     expect(nodes_admin(&w.a, "POST", DRAIN("no.node"), ""), 404, "there is no node no.node");
+    /* It is joined before it is there to be asked. */
+    nodes_wait(&w.a, DRAIN("b"), 200, "\"draining\":false");
     harness_freeze(w.b.pid);
     expect(nodes_admin(&w.a, "POST", DRAIN("b"), ""), 503, "b does not answer in time");
     assert_int_equal(kill(w.b.pid, SIGCONT), 0);

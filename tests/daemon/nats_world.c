@@ -466,11 +466,13 @@ void nats_start_node(struct harness *h, const struct nats_world *w, const char *
     harness_start(h, args);
 }
 
-static void wait_cluster(const struct harness *h, const char *part, bool there)
+/* Until one of two (or the one) has it, or has it no more. */
+static void wait_either(const struct harness *h, const struct harness *other, const char *part,
+                        bool there)
 {
     uint64_t until = deadline();
 
-    for (;;) {
+    for (;; usleep(PAUSE_US)) {
         struct answer a = harness_get(h, "/v1/admin/cluster");
         bool good = a.status == 200 && answer_has(&a, part) == there;
 
@@ -479,8 +481,18 @@ static void wait_cluster(const struct harness *h, const char *part, bool there)
         answer_finish(&a);
         if (good)
             return;
-        usleep(PAUSE_US);
+        if (other) {
+            const struct harness *next = other;
+
+            other = h;
+            h = next;
+        }
     }
+}
+
+static void wait_cluster(const struct harness *h, const char *part, bool there)
+{
+    wait_either(h, NULL, part, there);
 }
 
 void nats_wait_node(const struct harness *h, const char *part)
@@ -488,12 +500,18 @@ void nats_wait_node(const struct harness *h, const char *part)
     wait_cluster(h, part, true);
 }
 
-void nats_wait_refused(const struct harness *h, const char *why, const char *key)
+void nats_wait_refused_by(const struct harness *h, const struct harness *other, const char *why,
+                          const char *key)
 {
     char part[320];
 
     snprintf(part, sizeof(part), "\"last\":\"%s at \\\"%s\\\"\"", why, key);
-    wait_cluster(h, part, true);
+    wait_either(h, other, part, true);
+}
+
+void nats_wait_refused(const struct harness *h, const char *why, const char *key)
+{
+    nats_wait_refused_by(h, NULL, why, key);
 }
 
 void nats_wait_gone(const struct harness *h, const char *name)

@@ -76,6 +76,10 @@ void nats_start_node(struct harness *h, const struct nats_world *w, const char *
 void nats_wait_node(const struct harness *h, const char *part);
 /* Waits until it refused an entry for a reason ("malformed") at this key. */
 void nats_wait_refused(const struct harness *h, const char *why, const char *key);
+/* Waits until one of two did. What a node has itself it writes over at once, and the other may
+   never see the entry that it refuses. */
+void nats_wait_refused_by(const struct harness *h, const struct harness *other, const char *why,
+                          const char *key);
 /* Waits until it has no entry of a node of this name. */
 void nats_wait_gone(const struct harness *h, const char *name);
 /* What the daemon says to method and /v1/admin/cluster with rest behind it, once the servers

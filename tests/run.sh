@@ -75,7 +75,7 @@ long_run() { # name
         ;;
     programs)
         HOSTILE_PROGRAMS=1000000 \
-            check_cases "$1" tests/e2e/run.sh --build "$build" --only programs_end_only_their_machine
+            check_cases "$1" tests/e2e/run.sh --build "$build" --only 'programs_*'
         ;;
     floods)
         FLOOD_RUNS=100 check_cases "$1" tests/e2e/run.sh --build "$build" \

@@ -213,7 +213,7 @@ is_found() { # unit|platform|filter|cpuid|vm|jail|devices|guest|skill|host|limit
     fi
     ./dev build >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
     for name in ${cases[$1]}; do only+=(--only "$name"); done
-    HOSTILE_SEED=1 HOSTILE_PROGRAMS=3000 tests/e2e/run.sh --build build "${only[@]}" >test.log 2>&1 && return 1
+    HOSTILE_SEED=1 HOSTILE_PROGRAMS=5000 tests/e2e/run.sh --build build "${only[@]}" >test.log 2>&1 && return 1
     for name in ${cases[$1]}; do grep -q "^FAIL $name:" test.log && return 0; done
     return 1
 }

@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import jail_client
-from reset_driver import MEMORY_MIB, Broken, Machine
+from reset_driver import MEMORY_MIB, Broken, Machine, Trial
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 # As tests/hostile/guest/lib.c has it: then the number of bytes, and the last so many of them.
@@ -149,3 +149,21 @@ class Jailed(Machine):
         if self.jail.look(self.cell):
             print(f"memory ended it, of which it may have {self.memory_max} bytes", flush=True)
         return status
+
+
+class JailedTrial(Trial):
+    """A trial whose machines are started by a jail, where one is given."""
+
+    def __init__(self, vmm, guest, scratch, seed=1, jail=None):
+        super().__init__(vmm, guest, scratch, seed)
+        self.jail, self.cell, self.said = jail, 0, None
+
+    def restore(self, files, more):
+        if not self.jail:
+            return super().restore(files, more)
+        self.said = self.said or Said(files["memory"])
+        return Jailed(self.jail, self.cell, self.said, files)
+
+    def checked(self):
+        """What differs, but for the serial port that a machine of the daemon's has not."""
+        return [line for line in super().checked() if not (self.jail and line.startswith("differs serial "))]

@@ -22,8 +22,8 @@ import sys
 import tempfile
 import time
 
-from jailed import Jailed, Said
-from reset_driver import MEMORY_MIB, Broken, Ended, Trial
+from jailed import JailedTrial
+from reset_driver import MEMORY_MIB, Broken, Ended
 
 MAGIC = 0x736D6172676F7270
 BATCH = 128
@@ -50,27 +50,17 @@ def process_facts(pid):
     return (descriptors, numbers["Threads"]), int(numbers.get("RssAnon", 0))
 
 
-class Programs(Trial):
+class Programs(JailedTrial):
     """The guest's snapshot, and machines that run programs."""
 
     def __init__(self, vmm, guest, scratch, seed, jail=None):
-        super().__init__(vmm, guest, scratch, seed)
-        self.seed, self.jail, self.said = seed, jail, None
+        super().__init__(vmm, guest, scratch, seed, jail)
+        self.seed = seed
         self.causes = collections.Counter()
         self.write_command(0, 0)
         self.facts = None
         # Of the batch that runs: its first seed, the place of the last one begun, and when.
         self.first, self.place, self.begun = 0, -1, 0
-
-    def restore(self, files, more):
-        if not self.jail:
-            return super().restore(files, more)
-        self.said = self.said or Said(files["memory"])
-        return Jailed(self.jail, 0, self.said, files)
-
-    def checked(self):
-        """What differs, but for the serial port that a machine of the daemon's has not."""
-        return [line for line in super().checked() if not (self.jail and line.startswith("differs serial "))]
 
     def write_command(self, first, n):
         """Into the disk's first sector, which the guest reads when it wakes."""

@@ -195,6 +195,8 @@ bool vsock_was_closed(void);
 bool vsock_take_command(struct vsock_command *ret_command);
 /* Sends bytes without asking for credit. */
 void vsock_send(const void *data, uint32_t len);
+/* Handles what came, and sends back as many bytes. */
+void vsock_echo(void);
 void vsock_send_packet(uint16_t op, uint32_t len, uint32_t flags, uint32_t dst_port,
                        uint64_t dst_cid);
 void virtio_attack_status(void);

@@ -38,6 +38,7 @@ NOTHING_KEPT = {"SKILLVM_MACHINES_REUSE": "never", "SKILLVM_MACHINES_PARKED": "0
                 "SKILLVM_SNAPSHOTS_KEPT": "0"}
 
 
+LAYERS = ("namespaces", "root", "users", "limits")  # of skillvm-jail
 PARTS = {"executions": ("nothing_kept", "kept"), "memory": ("running", "parked"),
          "peers": ("others",), "crowd": ("crowd",), "images": ("images",), "jail": ("jail",)}
 
@@ -300,18 +301,24 @@ class Bench:
                 self.measure(daemon, "reused", skill)
 
     def jail(self):
-        """What limits for each machine cost: beside the same daemon with somebody else in its
-        cgroup, where all machines share its limits."""
-        for alone in (True, False):
+        """What the layers of skillvm-jail cost: beside the same daemon without any, and without
+        limits for each machine, where somebody else is in its cgroup and all machines share its limits."""
+        bare = self.work / "bare-jail"
+        bare.write_text(f'#!/bin/sh\nexec {self.plan["programs"]}/skillvm-jail "$@" --layers 0\n')
+        bare.chmod(0o755)
+        for without, alone, more, missing in (("", True, {}, ()),
+                                              (", no jail", True, {"SKILLVM_JAIL": str(bare)}, LAYERS),
+                                              (", no limits", False, {}, LAYERS[-1:])):
             for state, settings in (("fresh", NOTHING_KEPT), ("reused", {})):
-                with self.daemon(f"jail-{state}-{int(alone)}", settings, alone) as daemon:
+                with self.daemon(f"jail-{state}{without[-6:]}".replace(" ", "-"), settings | more,
+                                 alone) as daemon:
                     said = daemon.client.ready()["checks"]["isolation"]
-                    if ("limits" in said) == alone:
-                        raise RuntimeError(f"the layers of a daemon, alone {alone}: {said}")
+                    if tuple(layer for layer in LAYERS if layer in said) != missing:
+                        raise RuntimeError(f"the layers of a daemon{without}: {said}")
                     self.pooled = daemon.setting("machines.reuse")
                     self.push(daemon, ("hello",))
                     self.measure(daemon, state, "hello")
-                    self.executions[-1]["machine"] += "" if alone else ", no limits"
+                    self.executions[-1]["machine"] += without
 
     def await_profile(self, daemon, skill):
         """Runs it until it begins from the snapshot that is made for its imports."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What skillvm promises of its speed, held against what a counting host measured.
 
-Each is a ratio of two medians of the same host; one whose figures were not measured says nothing.
+Each is a ratio of two medians of the same host, or their difference; one whose figures were not measured says nothing.
 """
 
 from compare import serial
@@ -13,6 +13,14 @@ PROMISES = (
     ("Node's hello answers", "hello-node, reused: response", 0.5, "node -e 0"),
     ("a skill that uses pandas answers, from the snapshot of its profile",
      "pandas, reused: response", 1.5, "hello, reused: whole cycle"),
+)
+# (what, figure, at most so many million instructions more than, that figure)
+COSTS = (
+    ("the jail costs a fresh start", "hello, fresh: response", 1, "hello, fresh, no jail: response"),
+    ("the jail costs it, with what goes on behind the answer,", "hello, fresh: whole cycle", 1,
+     "hello, fresh, no jail: whole cycle"),
+    ("the jail costs a run on a machine that is used again", "hello, reused: response", 0.1,
+     "hello, reused, no jail: response"),
 )
 
 
@@ -38,4 +46,10 @@ def hold(results):
             share = found[figure] / found[of]
             line = f"{host['name']}: {what} in {share:.3f} of {of}; {most:.3f} is promised"
             (held if share <= most else broken).append(line)
+        for what, figure, most, without in COSTS:
+            if found.get(figure) is None or found.get(without) is None:
+                continue
+            cost = found[figure] - found[without]
+            line = f"{host['name']}: {what} {cost:.3f} million instructions; {most} is promised"
+            (held if cost <= most else broken).append(line)
     return held, broken

@@ -28,7 +28,7 @@ check_images() { # of what, target…: builds them, and the software host with t
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package coverage skills node ratios imported owners clones siege floods relay categories resets programs trail crowd soak
+long_runs=(package coverage skills node ratios jail imported owners clones siege floods relay categories resets programs trail crowd soak
     fleet pythons pythons-more cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
@@ -50,6 +50,11 @@ long_run() { # name
         check_images "Node and data" image-node image-data
         check "$1" /usr/bin/python3 -B bench/run.py --build "$build" --output "$build/bench-$1" \
             --no-plots --counting --only images --only peers --peers node --runs 5
+        cat "$step_log"
+        ;;
+    jail)
+        check "$1" /usr/bin/python3 -B bench/run.py --build "$build" --output "$build/bench-$1" \
+            --no-plots --counting --only jail --runs 20
         cat "$step_log"
         ;;
     imported)
@@ -75,7 +80,7 @@ long_run() { # name
         ;;
     programs)
         HOSTILE_PROGRAMS=1000000 \
-            check_cases "$1" tests/e2e/run.sh --build "$build" --only programs_end_only_their_machine
+            check_cases "$1" tests/e2e/run.sh --build "$build" --only 'programs_*'
         ;;
     floods)
         FLOOD_RUNS=100 check_cases "$1" tests/e2e/run.sh --build "$build" \

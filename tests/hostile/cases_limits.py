@@ -20,8 +20,7 @@ from jail_client import LIMITS
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 CONTROLLERS = {"cpu", "memory", "pids"}
 MIB = 1 << 20
-# api/daemon/machine/vm.h, vmm/jail/limits.c
-OVERHEAD = 64 * MIB
+# vmm/jail/limits.c
 PIDS_MAX = 16
 CPU_MAX = 1.5
 # What a host that is short of memory has left.

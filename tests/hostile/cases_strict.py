@@ -11,8 +11,9 @@ import re
 import shutil
 import subprocess
 
-from cases_limits import CGROUPS, OVERHEAD, PIDS_MAX, folders_in, own_cgroup
+from cases_limits import CGROUPS, PIDS_MAX, folders_in, own_cgroup
 from harness import Skipped, case, check, check_equal, check_in, joins, python_skill, wait_until
+from jail_client import memory_max
 
 # vmm/jail/jail.h
 CELLS = 1024
@@ -62,11 +63,9 @@ def check_cells(daemon, machines, folder):
     check_equal((len(cells), {cell.parent for cell in cells}),
                 (len(machines), {folder / "skillvm-machines"}), "cells")
     (memory,) = {path.stat().st_size for path in daemon.data.glob("snapshots/*/memory")}
-    in_memory = subprocess.run(["stat", "-fc", "%T", daemon.data], capture_output=True,
-                               text=True, check=True).stdout == "tmpfs\n"
     for cell in cells:
         most = int((cell / "memory.max").read_text())
-        check_equal(most, memory * (2 if in_memory else 1) + OVERHEAD, "memory.max")
+        check_equal(most, memory_max(memory, daemon.data), "memory.max")
         check(int((cell / "memory.peak").read_text()) < most, "memory.peak")
         check_equal((cell / "memory.swap.max").read_text(), "0\n", "memory.swap.max")
         check_equal((cell / "memory.oom.group").read_text(), "1\n", "memory.oom.group")

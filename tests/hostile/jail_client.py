@@ -6,6 +6,7 @@ memory: jail_client.py JAIL PROGRAM MEMORY_MAX ARGUMENT…; with --restart first
 when there was another.
 """
 
+import fcntl
 import os
 import signal
 import socket
@@ -21,8 +22,27 @@ TEXT_MAX = 1024
 LAYERS = ("namespaces", "root", "users", "limits")
 ALL = (1 << len(LAYERS)) - 1
 LIMITS = 1 << LAYERS.index("limits")
-# The first descriptor that a request chooses.
+# Those that a machine has of the jail, and the first one that a request chooses.
+GIVEN_FDS = {"kvm": 3, "proc": 4}
 FIRST_FD = 5
+# api/daemon/machine/vm.c
+LOG_BYTES = 4096
+OVERHEAD = 64 << 20
+F_SETPIPE_SZ = 1031
+
+
+def memory_max(guest_bytes, folder):
+    """What the daemon lets a machine have whose files are there: twice as much for its guest where they are in memory."""
+    in_memory = subprocess.run(["stat", "-fc", "%T", folder], capture_output=True, text=True,
+                               check=True).stdout == "tmpfs\n"
+    return guest_bytes * (2 if in_memory else 1) + OVERHEAD
+
+
+def make_log():
+    """A pipe for its standard error: (for the daemon, for the machine)."""
+    ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    fcntl.fcntl(theirs, F_SETPIPE_SZ, LOG_BYTES)
+    return ours, theirs
 
 
 class Jail:

@@ -5,7 +5,8 @@
 # and one check after the other of its devices and of the daemon's relay, and shows that a test fails
 # for it; the same of what a skill's process gives up in its guest. Works on a copy of the tree.
 #   mutate.sh [WHERE…]    unit, platform, filter, cpuid, vm, jail, devices: these seven without a word; guest, skill, host,
-#                         limits, relay and taken: what only a real machine shows, in the software host
+#                         limits, damage, categories, trail, relay and taken: what only a real machine shows, in the
+#                         software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
 [ $# -gt 0 ] || set -- unit platform filter cpuid vm jail devices
@@ -143,6 +144,19 @@ mutations=(
     'limits|cgroups that go|api/daemon/machine/jail.c|s/^        leave(jail);/        (void)leave;/'
     'limits|memory|vmm/jail/limits.c|s/return write_file(cell_fd, "memory.max", text);/return 0;/'
     'limits|a share by tenant|api/daemon/machine/pool.c|s/shares_enter(&pool->shares, &m->share, wish->party, m->vm.weight_fd);//'
+    'damage|checksums of sections|vmm/state.c|s/section_crc(head, payload, len) != crc/section_crc(head, payload, len) == crc + 1/'
+    'damage|versions of sections|vmm/state.c|s/if (version != kind->version)/if (version > 99)/'
+    'damage|each section once|vmm/state.c|s/if (state->sections.i..data)/if (state->sections[i].len == UINT32_MAX)/'
+    'damage|nothing behind the sections|vmm/state.c|s/if (bytes_left(&r) > 0)/if (bytes_left(\&r) > 1)/'
+    'damage|the format|vmm/state.c|s/if (format != STATE_FORMAT)/if (format > 99)/'
+    'damage|a memory as long as the machine'"'"'s|vmm/snapshot.c|s/(uint64_t)st.st_size != memory_bytes/(uint64_t)st.st_size < memory_bytes - LAYOUT_PAGE_SIZE/'
+    'damage|the checksum of a working set|vmm/working_set.c|s/if (crc32_update(0, data, len - 4) != bytes_get_u32(&tail))/if (bytes_get_u32(\&tail) == 1)/'
+    'damage|the length of a working set|vmm/working_set.c|s/ || len != HEADER_SIZE + 8ull . n_ranges + 4)/ || len < HEADER_SIZE + 4)/'
+    'categories|sessions of one tenant|api/daemon/registry/registry_sessions.c|s/SELECT "tenant_id = ?1 AND id = ?2"/SELECT "?1 IS NOT NULL AND id = ?2"/'
+    'trail|descriptors of machines|api/daemon/machine/vm.c|s/^    fd_close(&vm->log_fd);//'
+    'trail|processes of machines|api/daemon/machine/vm.c|s/vm->status = process_reap(vm->pid);/vm->status = 0;/'
+    'trail|cgroups of machines|api/daemon/machine/jail.c|s/^        leave(jail);/        (void)leave;/'
+    'trail|what is stored|api/daemon/store/store.c|s/^    (void)unlinkat(store->objects_fd, digest, 0);/    (void)digest;/'
     'relay|addresses that are not public|api/daemon/egress/reachable.c|s/const char \*kind = egress_address_kind(found);/const char *kind = NULL;/'
     'relay|own addresses|api/daemon/egress/reachable.c|s/egress_address_is_own(found)/!found/'
     'relay|every address of a name|api/daemon/egress/reachable.c|/is nobody.s honest name/,/check_address/s/i < n/i < 1/'
@@ -185,12 +199,15 @@ declare -A cases=(
     [taken]=a_vmm_that_was_taken_over_has_gained_nothing
     [guest]=programs_end_only_their_machine
     [skill]='nothing_is_left_however_it_is_started limits_are_named'
+    [damage]=damaged_files_never_start_a_guest
+    [categories]=twenty_categories_leave_the_host_untouched
+    [trail]=hostile_executions_leave_no_trail
     [relay]=a_guest_that_speaks_to_the_relay_reaches_what_is_permitted
     [host]=machines_have_given_up_what_they_do_not_need
 )
 
 # Whether a test fails in the copy; a change that does not build proves nothing.
-is_found() { # unit|platform|filter|cpuid|vm|jail|devices|guest|skill|host|limits|relay|taken
+is_found() { # unit|platform|filter|cpuid|vm|jail|devices|guest|skill|host|limits|damage|categories|trail|relay|taken
     local name only=()
     if [ -n "${programs[$1]:-}" ]; then
         cmake/build.sh release "${programs[$1]}" >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
@@ -213,7 +230,7 @@ is_found() { # unit|platform|filter|cpuid|vm|jail|devices|guest|skill|host|limit
     fi
     ./dev build >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
     for name in ${cases[$1]}; do only+=(--only "$name"); done
-    HOSTILE_SEED=1 HOSTILE_PROGRAMS=3000 tests/e2e/run.sh --build build "${only[@]}" >test.log 2>&1 && return 1
+    HOSTILE_SEED=1 HOSTILE_PROGRAMS=5000 tests/e2e/run.sh --build build "${only[@]}" >test.log 2>&1 && return 1
     for name in ${cases[$1]}; do grep -q "^FAIL $name:" test.log && return 0; done
     return 1
 }

@@ -60,10 +60,7 @@ class Machine:
             "vsock": stream_far.fileno(),
             "console": console_far,
         }
-        command = [str(vmm), mode, *more]
-        for name, fd in fds.items():
-            command += [f"--{name}-fd", str(fd)]
-        self.process = subprocess.Popen(command, pass_fds=list(fds.values()))
+        self.process = self.begin([str(vmm), mode, *more], fds)
         control_far.close()
         stream_far.close()
         for name, fd in fds.items():
@@ -73,6 +70,12 @@ class Machine:
         self.lines = collections.deque()
         self.events = collections.deque()
         self.problem = None
+
+    def begin(self, command, fds):
+        """Its process, which is given descriptors by the names of their options."""
+        for name, fd in fds.items():
+            command += [f"--{name}-fd", str(fd)]
+        return subprocess.Popen(command, pass_fds=list(fds.values()))
 
     def close(self):
         self.control.close()
@@ -108,12 +111,22 @@ class Machine:
             self.events.append((kind, value))
 
     def _read_console(self):
-        data = os.read(self.console, 65536)
+        self._hear(os.read(self.console, 65536))
+
+    def _hear(self, data):
         *lines, self.text = (self.text + data).split(b"\n")
         self.lines.extend(line.decode(errors="replace") for line in lines)
 
+    def drain(self):
+        """Reads the last words of a guest that ended."""
+        while self.console in select.select([self.console], [], [], 0)[0]:
+            before = len(self.lines)
+            self._read_console()
+            if len(self.lines) == before:
+                break
+
     def pump(self, wait):
-        """Reads what there is, after at most so many seconds."""
+        """Reads what there is, after at most so many seconds. False: there was nothing."""
         ready, _, _ = select.select([self.control, self.console], [], [], wait)
         if self.console in ready:
             self._read_console()
@@ -129,11 +142,7 @@ class Machine:
                 return found
             if self.problem:
                 # The guest's last words came before it.
-                while self.console in select.select([self.console], [], [], 0)[0]:
-                    before = len(self.lines)
-                    self._read_console()
-                    if len(self.lines) == before:
-                        break
+                self.drain()
                 found = take()
                 if found is not None:
                     return found
@@ -249,10 +258,12 @@ class Trial:
             "state": self.dir / "state",
             "memory": self.dir / "memory",
         }
-        more = [] if self.fresh else ["--reusable"]
-        self.machine = Machine(self.vmm, "restore", files, more)
+        self.machine = self.restore(files, [] if self.fresh else ["--reusable"])
         self.machine.wait_event(RESUMED)
         self.counts["machines"] += 1
+
+    def restore(self, files, more):
+        return Machine(self.vmm, "restore", files, more)
 
     def end_machine(self):
         if self.machine:

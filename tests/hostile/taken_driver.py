@@ -44,7 +44,7 @@ CONTROL_FD, STREAM_FD = 5, 6
 MEMORY_MAX, TAKE_BYTES = 40 * MIB, 48 * MIB
 PROCESSES_MAX, TAKE_PROCESSES = 16, 40
 DESCRIPTORS_MAX, TAKE_DESCRIPTORS = 32, 100
-LOG_BYTES, LOG_MAX, TAKE_LOG = 4096, 1 << 16, 1 << 18
+LOG_MAX, TAKE_LOG = 1 << 16, 1 << 18
 TAKE_DISK = 4 * MIB
 
 # vmm/harden.h, as numbers of taken/taken.h; then what the daemon gives; then what skillvm-jail gives up
@@ -278,16 +278,14 @@ class Machine:
     def make_log(snapshot, given):
         """Standard error, from both ends: the daemon's pipe (vm.c), or a file instead."""
         if given:
-            ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-            fcntl.fcntl(theirs, 1031, LOG_BYTES)
-            return ours, theirs
+            return jail_client.make_log()
         path = snapshot / "log"
         path.write_bytes(b"")
         return os.open(path, os.O_RDONLY), os.open(path, os.O_WRONLY | os.O_APPEND)
 
     def read_log(self):
         with contextlib.suppress(OSError):
-            return os.read(self.log, LOG_BYTES)
+            return os.read(self.log, jail_client.LOG_BYTES)
         return b""
 
     def log_bytes(self):

@@ -49,6 +49,7 @@ SUITES = {
         "cases_skill_resets",
         "cases_reset",
         "cases_programs",
+        "cases_greedy",
         "cases_trail",
         "cases_siege",
     ),
@@ -71,6 +72,7 @@ MACHINE = {
     "cases_taken",
     "cases_reset",
     "cases_programs",
+    "cases_greedy",
 }
 
 

@@ -218,6 +218,26 @@ static void loop_stale(void)
     }
 }
 
+/* Each page of memory, the guest's own by what is there, and both threads of the machine's
+ * process. */
+static void take_all(void)
+{
+    for (unsigned n = 0;; n++) {
+        for (uint64_t at = 0; at < LAYOUT_RAM_MIN_BYTES; at += PAGE) {
+            if (at + PAGE > (uint64_t)(uintptr_t)image_start &&
+                at < (uint64_t)(uintptr_t)image_end)
+                store32(at, load32(at));
+            else
+                store32(at, (uint32_t)random_next());
+        }
+        if (n == 1)
+            say_end();
+        virtio_attack_blk();
+        for (unsigned i = 0; i < 2000; i++)
+            vsock_echo();
+    }
+}
+
 /* The console's line is half said. */
 static void half_a_line(void)
 {
@@ -438,6 +458,7 @@ const struct attack attacks_ends[] = {
     {"loop-chips", "f", loop_chips},
     {"loop-memory", "f", loop_memory},
     {"loop-stale", "f", loop_stale},
+    {"take-all", "f", take_all},
     {"half-a-line", "f", half_a_line},
     {"mode-compat", "f", mode_compat},
     {"mode-protected", "f", mode_protected},

@@ -3,7 +3,8 @@
  * A guest of our own instead of Linux, for the verified resets: it comes to a quiet point where
  * it is saved, and each time it is put back there it looks at its own state, says what differs,
  * and does as much harm as it can. It stands alone: no C library, no header of the VMM but the
- * layout. What it says on the serial port is read by tests/hostile/reset_driver.py:
+ * layout. What it says on the serial port is read by tests/hostile/reset_driver.py, and where
+ * there is none by tests/hostile/jailed.py, from its memory:
  *
  *   attack NAME FLAGS   at boot, one line for each: r returns, f is final, m may end the
  *                       machine, x must end it, a runs only first, l runs only last
@@ -194,6 +195,8 @@ bool vsock_was_closed(void);
 bool vsock_take_command(struct vsock_command *ret_command);
 /* Sends bytes without asking for credit. */
 void vsock_send(const void *data, uint32_t len);
+/* Handles what came, and sends back as many bytes. */
+void vsock_echo(void);
 void vsock_send_packet(uint16_t op, uint32_t len, uint32_t flags, uint32_t dst_port,
                        uint64_t dst_cid);
 void virtio_attack_status(void);

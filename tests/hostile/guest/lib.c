@@ -3,9 +3,17 @@
 
 static uint64_t random_state;
 bool gentle = true;
+/* The end of what it says, of n bytes: for who looks into a machine that has no serial port. */
+static struct {
+    char magic[16];
+    volatile uint64_t n;
+    volatile char text[1u << 16];
+} said = {.magic = "said by a guest"};
 
 static void put(char c)
 {
+    said.text[said.n % sizeof(said.text)] = c;
+    said.n++;
     store8(LAYOUT_SERIAL_BASE, (uint8_t)c);
 }
 

@@ -253,6 +253,15 @@ void vsock_poll(void)
     __asm__ volatile("pause");
 }
 
+void vsock_echo(void)
+{
+    uint32_t before = received;
+
+    vsock_poll();
+    if (is_open && received != before)
+        vsock_send_packet(OP_RW, received - before, 0, peer_port, HOST_CID);
+}
+
 bool vsock_was_closed(void)
 {
     return was_closed;

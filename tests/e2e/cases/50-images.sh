@@ -4,11 +4,12 @@
 # Images that were made here. Their daemon is one of their own, since a daemon looks for images
 # when it starts.
 
-# A root file system of Debian's, from the image that is there anyway.
+# A root file system of Debian's, from the image that is there anyway, without what is only a guest's.
 debian_root() { # folder
     fsck.erofs --extract="$1" "$(readlink -f "$SKILLVM_SHARE/python.erofs")" >fsck.out 2>&1 ||
         skip "fsck.erofs cannot extract: $(tail -n 1 fsck.out)"
-    rm -rf "$1/usr/lib/skillvm" "$1/usr/sbin/skillvm-init"
+    rm -rf "$1/usr/lib/skillvm" "$1/usr/sbin/skillvm-init" "$1/sandbox" "$1/etc/hosts" "$1/etc/hostname" \
+        "$1/etc/resolv.conf"
 }
 
 # Another release of Debian's, from where this machine's own packages come: some with all that they need.

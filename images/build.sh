@@ -125,6 +125,7 @@ if [ -n "$archive" ]; then
     [ "$("$tool" contents "$work/tree" fit "$work/packages")" != yes ] ||
         recipe=$here/imported-warm.yaml
     echo "image: putting $name together" >&2
+    "$tool" unpack "$recipe" "$work/tree" || die "what a guest needs cannot be put into $name"
     finish "$recipe"
     publish "$output"
     exit

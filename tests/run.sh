@@ -58,7 +58,8 @@ long_run() { # name
         cat "$step_log"
         ;;
     imported)
-        check_cases "$1" tests/e2e/run.sh --build "$build" --only up --only an_imported_pypy_runs
+        check_cases "$1" tests/e2e/run.sh --build "$build" --only up --only an_imported_pypy_runs \
+            --only an_imported_python_3_13_runs
         ;;
     owners)
         OWNER_RUNS=100 check_cases "$1" tests/e2e/run.sh --build "$build" --only owners_never_meet

@@ -47,7 +47,7 @@ static const char *module_remedy(const char *module)
         {" pdf2image pytesseract ",
          "it starts a program: pdftoppm and tesseract are in the image data, or put a wheel of "
          "it into wheels/"},
-        {" pptx pdfplumber camelot tabula pikepdf fitz ",
+        {" pptx pdfplumber camelot tabula ",
          "no image has it: put a wheel of it, and of what it requires, into wheels/"},
         {" toml tomli ", "tomllib, of the standard library, reads TOML"},
         {" httpx aiohttp urllib2 ", "requests and urllib.request are there, and reach the "

@@ -4,11 +4,34 @@
 # Images that were made here. Their daemon is one of their own, since a daemon looks for images
 # when it starts.
 
-# A root file system of Debian's, from the image that is there anyway.
+# A root file system of Debian's, from the image that is there anyway, without what is only a guest's.
 debian_root() { # folder
     fsck.erofs --extract="$1" "$(readlink -f "$SKILLVM_SHARE/python.erofs")" >fsck.out 2>&1 ||
         skip "fsck.erofs cannot extract: $(tail -n 1 fsck.out)"
-    rm -rf "$1/usr/lib/skillvm" "$1/usr/sbin/skillvm-init"
+    rm -rf "$1/usr/lib/skillvm" "$1/usr/sbin/skillvm-init" "$1/sandbox" "$1/etc/hosts" "$1/etc/hostname" \
+        "$1/etc/resolv.conf"
+}
+
+# Another release of Debian's, from where this machine's own packages come: some with all that they need.
+release_root() { # release folder package…
+    local release=$1 folder=$2 from options package
+    shift 2
+    # shellcheck disable=SC2016 # apt's own
+    from=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
+        sed -n 's/ bookworm main$//p' | head -n 1)
+    [[ -n $from ]] || skip "apt has no packages of bookworm's"
+    mkdir -p "$folder" apt/lists/partial apt/archives/partial
+    : >apt/status
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $from $release main" >apt/sources.list
+    options=(-qq -y -o Dir::Etc::SourceList="$PWD/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
+        -o Dir::State="$PWD/apt" -o Dir::State::status="$PWD/apt/status" -o Dir::Cache="$PWD/apt"
+        -o Debug::NoLocking=1 -o APT::Install-Recommends=false -o APT::Sandbox::User="$(id -un)")
+    apt-get "${options[@]}" update >apt.out 2>&1 || skip "apt-get update: $(tail -n 1 apt.out)"
+    apt-get "${options[@]}" --download-only install "$@" >apt.out 2>&1 || skip "apt-get: $(tail -n 1 apt.out)"
+    for package in apt/archives/*.deb; do
+        dpkg-deb -x "$package" "$folder"
+    done
+    rm -rf apt
 }
 
 save() { # kind folder file more…
@@ -130,6 +153,32 @@ except socket.gaierror as error:
     expect 0 own skillvm down
 }
 
+# A Python that is not the one of the image `python`, in an image that was imported: hello, and a skill that imports a
+# module of its image and parts of the library.
+imported_python_runs() { # image, its Python, what that calls itself
+    local image=$1 version=$2 itself=$3 code
+    skill "$image" main.py "image: $image" <<'EOF'
+import json, sqlite3, sys
+import own_module
+print(sys.implementation.name, sys.version_info[:2], own_module.said)
+json.dump({"said": own_module.said}, open("/sandbox/out/output.json", "w"))
+EOF
+    expect 0 own skillvm up --host "$E2E_HOST"
+    expect 0 own skillvm run --image "$image" --code 'print("hello")' --json
+    equal "$(jq -c '[.stdout, .image, .warm]' <<<"$OUT")" "[\"hello\\n\",\"$image\",false]" "hello"
+    expect 0 own skillvm run "$image" --json
+    equal "$(jq -c '[.stdout, .output.said, .image, .warm]' <<<"$OUT")" \
+        "[\"$itself (${version/./, }) from a layer\\n\",\"from a layer\",\"$image\",false]" "the image whose Python it is"
+    expect 0 own skillvm skill push "$image"
+    expect 0 own skillvm run "$image" --json
+    equal "$(jq -c '[.status, .warm]' <<<"$OUT")" '["success",false]' "the same, registered"
+    code='import subprocess, threading, asyncio, hashlib, ctypes
+asyncio.run(asyncio.sleep(0))
+print(subprocess.check_output(["python3", "-c", "print(1 + 1)"]).decode(), hashlib.sha256(b"").hexdigest()[:4])'
+    expect 0 own skillvm run --image "$image" --code "$code" --json
+    equal "$(jq -c '.stdout' <<<"$OUT")" '"2\n e3b0\n"' "what its library has"
+}
+
 # Debian's PyPy as python3, where its own CPython is too.
 # limit an_imported_pypy_runs 900
 # asked an_imported_pypy_runs
@@ -153,30 +202,33 @@ case_an_imported_pypy_runs() {
         '["3.9",true,false,true]' "what the image shows"
     expect 0 own skillvm image show pypy
     contains "$(tr -s ' ' <<<"$OUT")" $'python 3.9\npypy yes\n' "what a person is shown"
-    skill pypy main.py "image: pypy" <<'EOF'
-import json, sqlite3, sys
-import own_module
-print(sys.implementation.name, sys.version_info[:2], own_module.said)
-json.dump({"said": own_module.said}, open("/sandbox/out/output.json", "w"))
-EOF
-    expect 0 own skillvm up --host "$E2E_HOST"
-    expect 0 own skillvm run --image pypy --code 'print("hello")' --json
-    equal "$(jq -c '[.stdout, .image, .warm]' <<<"$OUT")" '["hello\n","pypy",false]' "hello"
-    expect 0 own skillvm run pypy --json
-    equal "$(jq -c '[.stdout, .output.said, .image, .warm]' <<<"$OUT")" \
-        '["pypy (3, 9) from a layer\n","from a layer","pypy",false]' "the image whose Python is PyPy"
-    expect 0 own skillvm skill push pypy
-    expect 0 own skillvm run pypy --json
-    equal "$(jq -c '[.status, .warm]' <<<"$OUT")" '["success",false]' "the same, registered"
-    expect 0 own skillvm run --image pypy --code 'import subprocess, threading, asyncio, hashlib, ctypes
-asyncio.run(asyncio.sleep(0))
-print(subprocess.check_output(["python3", "-c", "print(1 + 1)"]).decode(), hashlib.sha256(b"").hexdigest()[:4])' --json
-    equal "$(jq -c '.stdout' <<<"$OUT")" '"2\n e3b0\n"' "what its library has"
+    imported_python_runs pypy 3.9 pypy
     # Packages are chosen for CPython.
     mkdir pypy/wheels
     python3 "$E2E_HERE/make_wheel.py" pypy/wheels trial 1.0 --file trial.py=
     expect 125 own skillvm run pypy
     contains "$ERR" "the image pypy has PyPy, not CPython" "wheels for PyPy"
+    expect 0 own skillvm down
+}
+
+# The CPython of Debian's next release, in a root of that release: its C library is another, too.
+# limit an_imported_python_3_13_runs 900
+# asked an_imported_python_3_13_runs
+case_an_imported_python_3_13_runs() {
+    trap end_own EXIT
+    release_root trixie root base-files bash coreutils python3
+    mkdir -p layer/usr/lib/python3/dist-packages
+    echo 'said = "from a layer"' >layer/usr/lib/python3/dist-packages/own_module.py
+    save docker root trixie.tar layer
+    expect 0 own skillvm image import trixie.tar
+    rm -rf root layer trixie.tar
+    expect 0 own skillvm image show trixie --json
+    equal "$(jq -c '[.python, .pypy, .warm, (.modules | index("own_module") != null)]' <<<"$OUT")" \
+        '["3.13",false,false,true]' "what the image shows"
+    imported_python_runs trixie 3.13 cpython
+    # shellcheck disable=SC2016 # the script's own
+    expect 0 own skillvm run --image trixie --lang bash --code 'echo "$BASH_VERSION"'
+    contains "$OUT" "5.2.37" "its bash"
     expect 0 own skillvm down
 }
 

@@ -84,9 +84,8 @@ const struct verb commands[] = {
         .text =
             "An image is what a skill finds in its machine: interpreters, modules, programs. "
             "Those that are made here lie in the folder images of the data directory, or "
-            "where SKILLVM_IMAGES says. A daemon looks for images when it starts: one that "
-            "runs knows what was made or removed since after `skillvm down` and "
-            "`skillvm up`.",
+            "where SKILLVM_IMAGES says. A daemon that runs here takes up what is made and "
+            "removed; a software host does after `skillvm down` and `skillvm up`.",
         .examples = "image list\nimage import python-3.12.tar --name py312\n",
         .verbs = image_verbs,
     },

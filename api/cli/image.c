@@ -274,8 +274,7 @@ static int rm(const struct cli *cli, const struct options *options)
 
     if (remove_one(cli, options->args[0], &err) < 0)
         return verbs_failed(&err);
-    cli_say("the image %s is removed; a daemon that runs has it until `skillvm down`",
-            options->args[0]);
+    image_tell(cli, options->args[0], false);
     return CLI_OK;
 }
 
@@ -285,11 +284,10 @@ const struct verb image_verbs[] = {
     {.name = "list",
      .args = "[-o json|table]",
      .summary = "list the images, of the installation and made here",
-     .text =
-         "Lists the images that a daemon finds when it starts, with their interpreters, and "
-         "those that can be built. Where WARM is yes, a Python waits in the machine's "
-         "snapshot; "
-         "else it is started for each execution.",
+     .text = "Lists the images that a daemon here has, with their interpreters, and "
+             "those that can be built. Where WARM is yes, a Python waits in the machine's "
+             "snapshot; "
+             "else it is started for each execution.",
      .examples = "image list\nimage list --json\n",
      .options = OPTION_FORMAT,
      .here = HERE,
@@ -314,7 +312,7 @@ const struct verb image_verbs[] = {
          "Makes an image of what `docker save`, `podman save` or `skopeo copy` wrote: a docker "
          "archive, or an OCI layout in a tar or a folder, for linux/amd64. Nothing of it is "
          "run on this machine. Without --name it is named for the file. Skills choose it by "
-         "`image: NAME` in their front matter.",
+         "`image: NAME` in their front matter. A daemon that runs here takes it up.",
      .examples = "image import my-tools.tar\nimage import layout/\n"
                  "image import python-3.12.tar.gz --name py312\n",
      .options = OPTION_NAME,
@@ -327,7 +325,8 @@ const struct verb image_verbs[] = {
      .text =
          "Builds an image by RECIPE: a file, or the name of one in the folder recipes "
          "of the folder of images or of the installation. Packages are resolved and fetched "
-         "by apt from this machine's sources, without root.",
+         "by apt from this machine's sources, without root. A daemon that runs here takes the "
+         "image up.",
      .examples = "image build data\nimage build geo.yaml\n",
      .n_args = 1,
      .here = HERE,
@@ -337,7 +336,7 @@ const struct verb image_verbs[] = {
      .summary = "remove an image that was made here",
      .text =
          "Removes an image that was imported or built here. Skills that name it then run in "
-         "`python`, with a warning.",
+         "`python`, with a warning. Executions that wait or run keep it.",
      .examples = "image rm py312\n",
      .n_args = 1,
      .here = HERE,

@@ -193,9 +193,7 @@ static int make(const struct cli *cli, struct order *order, const char *name, st
         remove_staging(cli);
     if (r < 0)
         return r;
-    cli_say("the image %s is in %s; a daemon that runs finds it after `skillvm down` and "
-            "`skillvm up`",
-            name, cli->images_dir);
+    image_tell(cli, name, true);
     return 0;
 }
 

@@ -72,7 +72,7 @@ static void read_skill(const struct cli *cli, const struct image_need *need,
     (void)snprintf(ret, IMAGE_NAME_SIZE, "%s", missing ? missing : "");
 }
 
-/* A daemon that runs would not find it. */
+/* A software host that runs would not find it. */
 static int build_or_tell(const struct cli *cli, const char *name, bool may_build, bool asked,
                          struct err *err)
 {
@@ -81,19 +81,19 @@ static int build_or_tell(const struct cli *cli, const char *name, bool may_build
 
     if (r < 0)
         return r;
-    if (may_build && !daemon.up) {
+    if (may_build && !daemon.soft) {
         cli_say("there is no image %s yet: building it, which takes minutes", name);
         return image_make(cli, name, err);
     }
     if (asked)
         return err_set(
             err, EBUSY,
-            "there is no image %s, and a daemon runs, which looks for images when it "
-            "starts: `skillvm down`, `skillvm image build %s`, `skillvm up`",
+            "there is no image %s, and the software host that runs has those that were there "
+            "when it started: `skillvm down`, `skillvm image build %s`, `skillvm up`",
             name, name);
     cli_say("there is no image %s yet: `skillvm image build %s` makes it%s", name, name,
-            daemon.up ? ", and a daemon finds it when it starts"
-                      : ", and so does --build-image");
+            daemon.soft ? ", and the software host finds it when it starts"
+                        : ", and so does --build-image");
     return 0;
 }
 

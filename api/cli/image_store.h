@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files of images: those of the installation in its share folder, those that were made here
- * in a folder of the operator's. What a daemon that starts now would find.
+ * in a folder of the operator's. What a daemon that starts or looks again now would find.
  */
 #ifndef SKILLVM_API_CLI_IMAGE_STORE_H
 #define SKILLVM_API_CLI_IMAGE_STORE_H
@@ -52,6 +52,10 @@ extern const char *const image_parts[];
 int image_store_hold(const struct cli *cli, struct err *err);
 /* Removes the files of one that was made here, the image first. 0 or -errno. */
 int image_store_remove(const struct cli *cli, const char *name, struct err *err);
+
+/* Says that an image was made or removed, after the daemon that runs here, if one does, took
+ * that up. */
+void image_tell(const struct cli *cli, const char *name, bool is_made);
 
 /* Whether there are a recipe of an image's name and what builds it. */
 bool image_can_build(const struct cli *cli, const char *name);

@@ -87,8 +87,9 @@ static int choose_packages(int tar_fd, const struct skill_archive *archive, stru
     return 0;
 }
 
-static void say_left_out(const char *file, const struct err *why)
+static void say_left_out(void *ctx, const char *file, const struct err *why)
 {
+    (void)ctx;
     cli_say("warning: %s is left out: %s", file, why->message);
 }
 
@@ -106,7 +107,7 @@ static int read_images(const struct cli *cli, struct image_list *ret, struct err
     r = image_list_read(here.share_dir, ret, err);
     if (r < 0)
         return r;
-    image_list_read_made(here.images_dir, ret, say_left_out);
+    image_list_read_made(here.images_dir, ret, say_left_out, NULL);
     return 0;
 }
 

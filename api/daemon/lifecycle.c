@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define STATUS_MS    5000u /* how often a manager hears of us where it did not say */
@@ -75,18 +76,55 @@ static void apply(const struct lifecycle *l)
     retention_set(l->daemon->retention, &config->retention);
 }
 
+struct looker {
+    struct daemon *daemon;
+    bool done; /* atomic */
+};
+
+static void *look_at_images(void *arg)
+{
+    struct looker *looker = arg;
+    struct image_changes *changes = calloc(1, sizeof(*changes));
+    struct err err = {0};
+    int r = changes ? daemon_reload_images(looker->daemon, changes, &err) : err_no_memory(&err);
+
+    if (r < 0)
+        log_warn("images", "reload=refused reason=\"%s\"", err.message);
+    else
+        log_info("images", "reload=done changed=%u", changes->n);
+    free(changes);
+    __atomic_store_n(&looker->done, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* New ones are digested: for so long somebody says that the daemon is alive. */
+static void reload_images(const struct lifecycle *l)
+{
+    struct looker looker = {.daemon = l->daemon};
+    sigset_t none;
+    pthread_t thread;
+
+    (void)sigemptyset(&none);
+    if (pthread_create(&thread, NULL, look_at_images, &looker) != 0) {
+        (void)look_at_images(&looker);
+        return;
+    }
+    while (!__atomic_load_n(&looker.done, __ATOMIC_ACQUIRE)) {
+        (void)wait_signal(&none, STOP_POLL_MS);
+        notify_send(l->notify, "WATCHDOG=1");
+    }
+    (void)pthread_join(thread, NULL);
+}
+
 /* *refused gets why it was refused, or nothing. */
-static void reload(const struct lifecycle *l, struct err *refused)
+static void reload_settings(const struct lifecycle *l, struct err *refused)
 {
     struct config fresh;
     unsigned changed = 0, waiting = 0;
 
-    notify_send(l->notify, "RELOADING=1\nMONOTONIC_USEC=%llu",
-                (unsigned long long)(clock_monotonic_ns() / 1000));
     *refused = (struct err){0};
     if (config_read(l->sources, lifecycle_warn, NULL, &fresh, refused) < 0) {
         log_warn("config", "reload=refused reason=\"%s\"", refused->message);
-        notify_send(l->notify, "READY=1");
         return;
     }
     for (const struct config_key *key = config_keys; key->name; key++) {
@@ -103,6 +141,14 @@ static void reload(const struct lifecycle *l, struct err *refused)
     config_finish(&fresh);
     apply(l);
     log_info("config", "reload=done changed=%u need_restart=%u", changed, waiting);
+}
+
+static void reload(const struct lifecycle *l, struct err *refused)
+{
+    notify_send(l->notify, "RELOADING=1\nMONOTONIC_USEC=%llu",
+                (unsigned long long)(clock_monotonic_ns() / 1000));
+    reload_settings(l, refused);
+    reload_images(l);
     notify_send(l->notify, "READY=1");
 }
 

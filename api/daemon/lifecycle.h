@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the first request to the last: waits for signals, reads the settings anew on SIGHUP,
- * keeps the service manager informed, and stops gracefully. Runs in the main thread.
+ * From the first request to the last: waits for signals, reads the settings and looks for
+ * images anew on SIGHUP, keeps the service manager informed, and stops gracefully. Runs in the
+ * main thread.
  */
 #ifndef SKILLVM_API_DAEMON_LIFECYCLE_H
 #define SKILLVM_API_DAEMON_LIFECYCLE_H

@@ -82,13 +82,12 @@ static int find_places(const struct config *config, struct places *ret, struct e
 
 static int read_images(struct daemon *d, const struct places *places, struct err *err)
 {
-    int r = images_read(places->share, &d->images, err);
+    int r = image_tables_create(places->share, places->images, &d->images, err);
 
     if (r < 0)
         return r;
-    images_read_added(places->images, &d->images);
-    d->choices = choices_create(&d->images);
-    d->profiles = profiles_create(&d->images);
+    d->choices = choices_create();
+    d->profiles = profiles_create();
     return d->choices && d->profiles ? 0 : err_no_memory(err);
 }
 
@@ -142,7 +141,6 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
     const struct engine_config engine = {
         .env = {.registry = d->registry,
                 .pool = d->pool,
-                .images = &d->images,
                 .metrics = d->metrics,
                 .store = d->store,
                 .retention = d->retention,
@@ -164,15 +162,12 @@ static int start_engine(struct daemon *d, const struct config *config, struct er
 }
 
 /* What this node tells the others of itself. */
-static void tell_facts(const struct daemon *d, const struct config *config,
-                       struct node_entry *ret)
+static void tell_facts(struct daemon *d, const struct config *config, struct node_entry *ret)
 {
     *ret = (struct node_entry){.slots = (uint32_t)config->max_running};
     (void)snprintf(ret->version, sizeof(ret->version), "%s", SKILLVM_VERSION);
     host_facts_read(ret);
-    for (unsigned i = 0; i < d->images.n && ret->n_images < NODE_IMAGES_MAX; i++)
-        (void)snprintf(ret->images[ret->n_images++], NODE_IMAGE_SIZE, "%s",
-                       d->images.known.list[i].name);
+    daemon_list_images(d, ret);
 }
 
 /* Where the settings name servers; without, nothing of this is there. */
@@ -262,6 +257,7 @@ static void count_unauthorized(void *ctx, enum http_unauthorized why)
 static int start_prober(struct daemon *d, const struct config *config, struct err *err)
 {
     const struct prober_config prober = {.env = {.pool = d->pool,
+                                                 .images = d->images,
                                                  .store = d->store,
                                                  .objects = d->objects,
                                                  .grace_ms = config->grace_ms,
@@ -396,6 +392,11 @@ static void forget_packages(void *ctx, const char *digest)
     snapshots_forget(ctx, digest);
 }
 
+static void forget_images(void *ctx)
+{
+    snapshots_forget_images(ctx);
+}
+
 static int open_jail(struct daemon *d, const struct config *config, const struct places *places,
                      struct err *err)
 {
@@ -457,7 +458,6 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
                                          .limits = config->snapshots,
                                          .vmm_program = places->vmm,
                                          .kernel_path = places->kernel,
-                                         .images = &d->images,
                                          .share_image = getenv("SKILLVM_SHARE_IMAGE"),
                                          .snapshots_fd = folder->snapshots_fd,
                                          .tmp_fd = folder->tmp_fd};
@@ -496,6 +496,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = read_images(d, places, err);
     if (r < 0)
         return r;
+    snapshots.images = d->images;
     snapshots.jail = d->jail;
     snapshots.open_packages = open_packages;
     snapshots.ctx = d;
@@ -503,6 +504,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     if (r < 0)
         return r;
     store_on_removal(d->store, forget_packages, d->snapshots);
+    image_tables_on_gone(d->images, forget_images, d->snapshots);
     r = start_pool(d, config, err);
     if (r < 0)
         return r;
@@ -585,7 +587,7 @@ int serve_run(const struct serve *serve, struct err *err)
     jail_close(d.jail);
     profiles_destroy(d.profiles);
     choices_destroy(d.choices);
-    images_finish(&d.images);
+    image_tables_destroy(d.images);
     store_destroy(d.store);
     registry_close(d.registry);
     data_folder_close(&folder);

@@ -151,7 +151,7 @@ static int args_add_settings(struct qemu_args *args, const struct host_options *
 
 /*
  * The folder of images, read-only, as the daemon inside finds it. Its files are what it has
- * now: that daemon reads it once.
+ * now: they are cached inside, so that daemon reads it once.
  */
 static int args_add_images(struct qemu_args *args, const struct host_options *options)
 {

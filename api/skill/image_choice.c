@@ -27,6 +27,12 @@ static unsigned count_candidates(const struct image_list *images, image_set_t al
     return n;
 }
 
+static void take(const struct image_list *images, unsigned place, struct image_choice *ret)
+{
+    ret->place = place;
+    memcpy(ret->name, images->list[place].name, sizeof(ret->name));
+}
+
 int image_choose_named(const struct image_list *images, image_set_t allowed, const char *name,
                        const char *who, struct image_choice *ret)
 {
@@ -36,7 +42,7 @@ int image_choose_named(const struct image_list *images, image_set_t allowed, con
         return place;
     if (!image_set_has(allowed, (unsigned)place))
         return -EACCES;
-    ret->place = (unsigned)place;
+    take(images, (unsigned)place, ret);
     (void)snprintf(ret->why, sizeof(ret->why), "%s names it", who);
     return 0;
 }
@@ -51,7 +57,7 @@ int image_choose_clear(const struct image_list *images, image_set_t allowed,
         place++;
     if (place == images->n_here)
         return -EACCES;
-    ret->place = place;
+    take(images, place, ret);
     (void)snprintf(ret->why, sizeof(ret->why), "%s",
                    !images->list[place].manifest.known ? "nothing is known of what it has"
                    : images->n_here > 1                ? "the only one to choose from"
@@ -213,7 +219,7 @@ void image_choose(struct needs *needs, const struct image_list *images, image_se
         none = false;
     }
     (void)needs_count_missing(needs, images, best.place);
-    ret->place = best.place;
+    take(images, best.place, ret);
     give_reason(needs, n, &best, in_doubt, picky && best.takes, ret->why);
 }
 

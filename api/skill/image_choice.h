@@ -14,7 +14,8 @@
 struct needs;
 
 struct image_choice {
-    unsigned place;           /* in the list */
+    unsigned place; /* in the list */
+    char name[IMAGE_NAME_SIZE];
     char why[IMAGE_WHY_SIZE]; /* a few words, such as "smallest of 3 that has numpy" */
 };
 

@@ -104,10 +104,10 @@ int image_list_read(const char *folder, struct image_list *ret, struct err *err)
     return r < 0 ? r : add_each(ret, folder, is_manifest, add_other, err);
 }
 
-/* Of one that is only told of: its image is here now, or there is no room. */
-static void forget(struct image_list *images, unsigned place)
+void image_list_forget(struct image_list *images, unsigned place)
 {
     image_manifest_finish(&images->list[place].manifest);
+    images->n_here -= images->list[place].here;
     images->n--;
     memmove(&images->list[place], &images->list[place + 1],
             (images->n - place) * sizeof(images->list[0]));
@@ -133,37 +133,46 @@ void image_list_tell(struct image_list *images, struct image_manifest *manifest)
     *manifest = (struct image_manifest){0};
 }
 
+int image_list_admit(struct image_list *images, struct image_listed *image)
+{
+    const struct image_listed *there = image_list_any(images, image->name);
+    unsigned place = images->n_here;
+
+    if (there && there->here)
+        return -EEXIST;
+    if (place == IMAGE_LIST_HERE_MAX)
+        return -E2BIG;
+    if (there)
+        image_list_forget(images, (unsigned)(there - images->list));
+    else if (images->n == IMAGE_LIST_MAX)
+        image_list_forget(images, images->n - 1);
+    memmove(&images->list[place + 1], &images->list[place],
+            (images->n - place) * sizeof(images->list[0]));
+    images->list[place] = *image;
+    images->list[place].here = true;
+    image->manifest = (struct image_manifest){0};
+    images->n_here++;
+    images->n++;
+    return (int)place;
+}
+
 static int insert(struct image_list *images, const char *folder, const char *file,
                   struct err *err)
 {
     struct image_list one = {0};
-    const struct image_listed *there;
-    int r;
+    int r = add(&one, folder, file, name_length(file, IMAGE), err);
 
-    r = add(&one, folder, file, name_length(file, IMAGE), err);
     if (r < 0)
         return r;
-    there = image_list_any(images, one.list[0].name);
-    if ((there && there->here) || images->n_here == IMAGE_LIST_HERE_MAX) {
-        r = there ? err_set(err, EEXIST, "the installation has one of this name")
-                  : err_set(err, E2BIG, "there are %u images already", images->n_here);
-        image_list_finish(&one);
-        return r;
-    }
-    if (there)
-        forget(images, (unsigned)(there - images->list));
-    else if (images->n == IMAGE_LIST_MAX)
-        forget(images, images->n - 1);
-    memmove(&images->list[images->n_here + 1], &images->list[images->n_here],
-            (images->n - images->n_here) * sizeof(images->list[0]));
-    one.list[0].here = true;
-    images->list[images->n_here++] = one.list[0];
-    images->n++;
-    return 0;
+    r = image_list_admit(images, &one.list[0]);
+    image_list_finish(&one);
+    if (r == -EEXIST)
+        return err_set(err, EEXIST, "the installation has one of this name");
+    return r < 0 ? err_set(err, E2BIG, "there are %u images already", images->n_here) : 0;
 }
 
 void image_list_read_made(const char *folder, struct image_list *images,
-                          image_list_left_fn *left)
+                          image_list_left_fn *left, void *ctx)
 {
     struct dirent **found = NULL;
     int n = scandir(folder, &found, is_image, alphasort);
@@ -172,11 +181,11 @@ void image_list_read_made(const char *folder, struct image_list *images,
         struct err why = {0};
 
         if (insert(images, folder, found[i]->d_name, &why) < 0)
-            left(found[i]->d_name, &why);
+            left(ctx, found[i]->d_name, &why);
         free(found[i]);
     }
     free(found);
-    image_recipes_read(folder, images, left);
+    image_recipes_read(folder, images, left, ctx);
 }
 
 void image_list_finish(struct image_list *images)

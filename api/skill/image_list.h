@@ -44,7 +44,7 @@ struct image_list {
  */
 int image_list_read(const char *folder, struct image_list *ret, struct err *err);
 /* Told of an image or a recipe that is left out. */
-typedef void image_list_left_fn(const char *file, const struct err *why);
+typedef void image_list_left_fn(void *ctx, const char *file, const struct err *why);
 /*
  * Adds what was made here: the images "NAME.erofs" of another folder, which need not be there,
  * by name and behind those that are here; then, as images that are not here, what its recipes
@@ -52,9 +52,17 @@ typedef void image_list_left_fn(const char *file, const struct err *why);
  * room, or whose manifest or recipe cannot be read.
  */
 void image_list_read_made(const char *folder, struct image_list *images,
-                          image_list_left_fn *left);
+                          image_list_left_fn *left, void *ctx);
 void image_list_finish(struct image_list *images);
 #define _cleanup_image_list_ __attribute__((cleanup(image_list_finish)))
+
+/* Takes one out of the list: those behind it come forward. */
+void image_list_forget(struct image_list *images, unsigned place);
+/*
+ * Adds one that is here, behind the others that are; its manifest is taken from *image. What is
+ * only told of under its name goes. Its place; -EEXIST: there is one of this name; -E2BIG.
+ */
+int image_list_admit(struct image_list *images, struct image_listed *image);
 
 /* The one of this name, here or only told of, or NULL. */
 const struct image_listed *image_list_any(const struct image_list *images, const char *name);

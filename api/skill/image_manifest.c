@@ -148,6 +148,24 @@ int image_manifest_read(const char *share, const char *image, struct image_manif
     return 0;
 }
 
+int image_manifest_copy(const struct image_manifest *manifest, struct image_manifest *ret)
+{
+    struct image_manifest copy = *manifest;
+
+    copy.standard = copy.modules = copy.packages = copy.programs = copy.node_modules =
+        (struct skill_strings){0};
+    if (skill_strings_append(&copy.standard, &manifest->standard) < 0 ||
+        skill_strings_append(&copy.modules, &manifest->modules) < 0 ||
+        skill_strings_append(&copy.packages, &manifest->packages) < 0 ||
+        skill_strings_append(&copy.programs, &manifest->programs) < 0 ||
+        skill_strings_append(&copy.node_modules, &manifest->node_modules) < 0) {
+        image_manifest_finish(&copy);
+        return -ENOMEM;
+    }
+    *ret = copy;
+    return 0;
+}
+
 void image_manifest_finish(struct image_manifest *manifest)
 {
     skill_strings_finish(&manifest->standard);

@@ -55,6 +55,8 @@ int image_manifest_read(const char *share, const char *image, struct image_manif
  * -EINVAL for anything else; -ENOMEM.
  */
 int image_manifest_bring(struct image_manifest *manifest, const char *line);
+/* 0 with a copy of its own, which the caller finishes, or -ENOMEM. */
+int image_manifest_copy(const struct image_manifest *manifest, struct image_manifest *ret);
 void image_manifest_finish(struct image_manifest *manifest);
 #define _cleanup_image_manifest_ __attribute__((cleanup(image_manifest_finish)))
 

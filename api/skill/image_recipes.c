@@ -169,7 +169,8 @@ static int add(const struct reader *reader, const char *name, struct image_list 
     return r;
 }
 
-void image_recipes_read(const char *folder, struct image_list *images, image_list_left_fn *left)
+void image_recipes_read(const char *folder, struct image_list *images, image_list_left_fn *left,
+                        void *ctx)
 {
     const struct reader reader = {folder, images};
     struct dirent **found = NULL;
@@ -184,7 +185,7 @@ void image_recipes_read(const char *folder, struct image_list *images, image_lis
 
         (void)take_name(found[i]->d_name, name);
         if (add(&reader, name, images, &why) < 0 && why.code)
-            left(found[i]->d_name, &why);
+            left(ctx, found[i]->d_name, &why);
         free(found[i]);
     }
     free(found);

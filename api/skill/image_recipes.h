@@ -18,7 +18,7 @@
  * and need not be there. NAME.yaml is told of where its image is NAME, and the list has none of
  * that name yet, and room.
  */
-void image_recipes_read(const char *folder, struct image_list *images,
-                        image_list_left_fn *left);
+void image_recipes_read(const char *folder, struct image_list *images, image_list_left_fn *left,
+                        void *ctx);
 
 #endif

@@ -33,11 +33,12 @@ class Daemon:
         atexit.register(self.close)
         self.start()
 
-    def build(self, name, content):
+    def build(self, name, content, folder=None):
         """A guest kernel or image, with the checksum that the builders write."""
-        (self.dir / name).write_text(content)
+        file = (folder or self.dir) / name
+        file.write_text(content)
         digest = hashlib.sha256(content.encode()).hexdigest()
-        (self.dir / name).with_suffix(".sha256").write_text(f"{digest}  {name}\n")
+        file.with_suffix(".sha256").write_text(f"{digest}  {name}\n")
 
     def start(self):
         with open(self.dir / "log", "ab") as log:

@@ -407,6 +407,26 @@ class Api(unittest.TestCase):
         older = self.http.get(f"/v1/admin/audit?limit=1&cursor={page['next_cursor']}").json
         self.assertLess(older["entries"][0]["id"], page["entries"][0]["id"])
 
+    def test_images_reload(self):
+        folder = self.daemon.dir / "data" / "images"
+        reload = lambda: self.http.request("POST", "/v1/admin/images/reload")
+        folder.mkdir(exist_ok=True)
+        self.daemon.build("tools.erofs", "restore", folder)
+        (folder / "broken.erofs").write_text("restore")
+        found = reload()
+        self.assertEqual(found.status, 200)
+        self.assertEqual((found.json["images"], found.json["added"]), (["python", "tools"], ["tools"]))
+        self.assertEqual([one["name"] for one in found.json["refused"]], ["broken"])
+        self.assertIn("has no checksum", found.json["refused"][0]["reason"])
+        for file in folder.iterdir():
+            file.unlink()
+        self.assertEqual(reload().json["removed"], ["tools"])
+        self.assertEqual(reload().json, {"images": ["python"], "added": [], "replaced": [],
+                                         "removed": [], "refused": []})
+        noted = [(e["action"], e["target"])
+                 for e in self.http.get("/v1/admin/audit?limit=200").json["entries"]]
+        self.assertEqual(noted.count(("images.reload", "tools")), 2)
+
     def test_no_cluster(self):
         for method, path in (("GET", ""), ("POST", ""), ("DELETE", "/nodes/a")):
             self.expect_error(self.http.request(method, "/v1/admin/cluster" + path), 404,

@@ -5,6 +5,8 @@
 #include "tests/daemon/nodes_world.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
+#include "tests/unit/fake_built.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -105,6 +107,48 @@ static void who_has_no_room_asks_another(void **state)
     assert_non_null(strstr(there.body, "event: result"));
     answer_finish(&there);
     harness_wait_metrics(&w.b, RAN("4"), true);
+    nodes_cancel(&w.a, held);
+    end(&w);
+}
+
+static void take_up_image(const struct harness *h)
+{
+    char folder[160];
+
+    snprintf(folder, sizeof(folder), "%s/images", h->data);
+    assert_int_equal(fd_make_folders(folder, 0700, 0700), 0);
+    fake_built(folder, "tools.erofs", "restore, tools");
+    expect(harness_request(h, "POST", "/v1/admin/images/reload", "", "", 0), 200,
+           "\"added\":[\"tools\"]");
+}
+
+#define HAS_TOOLS(node) "\"node\":\"" node "\",\"images\":[\"python\",\"data\",\"tools\"]"
+
+/* Nodes of other images are another group, which is asked for what it alone has. */
+static void who_takes_up_an_image_is_asked_for_it(void **state)
+{
+    static const char json[] = "{\"skill\":\"demo\",\"image\":\"tools\",\"async\":true,"
+                               "\"env\":{\"FAKE\":\"image\"}}";
+    struct world w = {0};
+    char held[38], given[38];
+
+    (void)state;
+    begin(&w);
+    take_up_image(&w.a);
+    nodes_wait(&w.b, "/v1/admin/cluster", 200, HAS_TOOLS("a"));
+    expect(harness_run(&w.b, json), 400, "there is no image");
+    /* b is not of the group of a, which finds it by what it says of itself. */
+    fill(&w.a, held);
+    expect(harness_run(&w.a, "{" FAKE("exit") "}"), 200, "\"status\":\"success\"");
+    harness_wait_metrics(&w.b, RAN("1"), true);
+    wait_free(&w.b);
+    /* It waits while nobody else has its image. */
+    nodes_submit(&w.a, json, given);
+    take_up_image(&w.b);
+    nodes_wait(&w.a, "/v1/admin/cluster", 200, HAS_TOOLS("b"));
+    nodes_wait(&w.a, nodes_path_of(given), 200,
+               "\"status\":\"success\",\"logs\":\"restore, tools\"");
+    harness_wait_metrics(&w.b, RAN("2"), true);
     nodes_cancel(&w.a, held);
     end(&w);
 }
@@ -219,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_has_no_room_asks_another),
+        cmocka_unit_test(who_takes_up_an_image_is_asked_for_it),
         cmocka_unit_test(where_nobody_has_room_it_waits),
         cmocka_unit_test(keys_and_tenants_go_with_it),
         cmocka_unit_test(who_waits_hears_that_a_node_is_lost),

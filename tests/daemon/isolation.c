@@ -75,6 +75,7 @@ static const struct probe probes[] = {
     {"POST /v1/admin/keys", OPERATOR, "/v1/admin/keys", JSON, "{\"tenant\":\"first\"}", 401},
     {"GET /v1/admin/keys", OPERATOR, "/v1/admin/keys?tenant=first", NULL, "", 401},
     {"DELETE /v1/admin/keys/:", OPERATOR, "/v1/admin/keys/{key}", NULL, "", 401},
+    {"POST /v1/admin/images/reload", OPERATOR, "/v1/admin/images/reload", NULL, "", 401},
     {"GET /v1/admin/cluster", OPERATOR, "/v1/admin/cluster", NULL, "", 401},
     {"POST /v1/admin/cluster", OPERATOR, "/v1/admin/cluster", NULL, "", 401},
     {"POST /v1/admin/cluster/nodes/:/drain", OPERATOR, "/v1/admin/cluster/nodes/a/drain", NULL,

@@ -6,21 +6,26 @@
 #include "api/cli/image_need.h"
 
 #include "api/cli/image_store.h"
+#include "api/host/files.h"
 #include "base/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <pty.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -299,20 +304,133 @@ static void on_a_terminal_nobody_has_to_ask(void **state)
     fd_close(&ends[1]);
 }
 
-/* It would not find the image before it is started again. */
-static void while_a_daemon_runs_nothing_is_built(void **state)
+static int listen_as_daemon(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    (void)state;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", cli.socket_path);
     assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    return fd;
+}
+
+struct answerer {
+    int fd;
+    const char *answer;
+    char asked[512];
+};
+
+/* A daemon that is asked once; who only looks whether it is there asks nothing. */
+static void *answer_once(void *arg)
+{
+    struct answerer *answerer = arg;
+    char reply[512];
+    size_t n = 0;
+    int fd = -1;
+
+    while (!strstr(answerer->asked, "\r\n\r\n")) {
+        ssize_t got =
+            fd < 0 ? 0 : read(fd, answerer->asked + n, sizeof(answerer->asked) - 1 - n);
+
+        if (got < 0)
+            break;
+        n += (size_t)got;
+        if (got > 0)
+            continue;
+        fd_close(&fd);
+        fd = accept4(answerer->fd, NULL, NULL, SOCK_CLOEXEC);
+    }
+    snprintf(reply, sizeof(reply),
+             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+             "Content-Length: %zu\r\n\r\n%s",
+             strlen(answerer->answer), answerer->answer);
+    (void)fd_write_full(fd, reply, strlen(reply));
+    fd_close(&fd);
+    return NULL;
+}
+
+static void build_with(int fd, const char *answer, const char *built, const char *said)
+{
+    struct answerer answerer = {.fd = fd, .answer = answer};
+    pthread_t thread;
+
+    say_into_file();
+    assert_int_equal(pthread_create(&thread, NULL, answer_once, &answerer), 0);
+    meet(0, &(struct image_need){.image = "data", .build = true}, built);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_non_null(strstr(answerer.asked, "POST /v1/admin/images/reload "));
+    assert_non_null(strstr(read_back("said"), said));
+    assert_int_equal(image_store_remove(&cli, "data", NULL), 0);
+}
+
+/* It is told, and what it says of the image is said. */
+static void a_daemon_that_runs_takes_it_up(void **state)
+{
+    _cleanup_fd_ int fd = listen_as_daemon();
+    (void)state;
+
+    build_with(fd, "{\"images\":[\"python\",\"data\"],\"refused\":[]}", "data\n",
+               "made, and the daemon that runs here has it");
+    build_with(fd, "{\"images\":[\"python\"],\"refused\":[]}", "data\ndata\n",
+               "; the daemon that runs here looks for images in another folder");
+    build_with(fd,
+               "{\"images\":[\"python\"],\"refused\":[{\"name\":\"data\",\"reason\":\"why "
+               "not\"}]}",
+               "data\ndata\ndata\n", "; the daemon that runs here does not take it: why not");
+    build_with(fd, "no JSON", "data\ndata\ndata\ndata\n",
+               "; the daemon that runs here could not be told");
+}
+
+/* A supervisor, which says that it is one. Another process: nobody sees a lock of its own. */
+static pid_t run_as_host(void)
+{
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct host_status host = {.state = HOST_READY, .qemu_pid = 1, .boot_ms = 1};
+        int lock = -1;
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        host.supervisor_pid = getpid();
+        if (listen_as_daemon() < 0 || files_make_dir(cli.data_dir, NULL) < 0 ||
+            files_lock(cli.data_dir, &lock, NULL) < 0 ||
+            files_write_status(cli.data_dir, &host) < 0)
+            _exit(1);
+        (void)fd_write_full(ready[1], "", 1);
+        pause();
+        _exit(0);
+    }
+    fd_close(&ready[1]);
+    assert_int_equal(fd_read_full(ready[0], &byte, 1), 1);
+    fd_close(&ready[0]);
+    return pid;
+}
+
+/* It would not find the image before it is started again. */
+static void while_a_software_host_runs_nothing_is_built(void **state)
+{
+    pid_t pid = run_as_host();
+    (void)state;
+
     meet(EBUSY, &(struct image_need){.image = "data", .build = true}, "");
     /* Who did not ask for it has the run go on. */
     meet(0, &(struct image_need){.image = "data"}, "");
-    assert_non_null(strstr(read_back("said"), "a daemon finds it when it starts"));
+    assert_non_null(strstr(read_back("said"), "the software host finds it when it starts"));
+    image_tell(&cli, "data", true);
+    assert_non_null(strstr(read_back("said"), "; the software host that runs finds it after "
+                                              "`skillvm down` and `skillvm up`"));
+    image_tell(&cli, "data", false);
+    assert_non_null(strstr(read_back("said"),
+                           "the image data is removed; the software host that "
+                           "runs has it until `skillvm down`"));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 int main(void)
@@ -329,7 +447,8 @@ int main(void)
         TEST(code_imports_what_it_needs),
         TEST(an_operators_recipe_is_built),
         TEST(on_a_terminal_nobody_has_to_ask),
-        TEST(while_a_daemon_runs_nothing_is_built),
+        TEST(a_daemon_that_runs_takes_it_up),
+        TEST(while_a_software_host_runs_nothing_is_built),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

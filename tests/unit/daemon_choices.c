@@ -31,30 +31,35 @@ static image_set_t allowed(const char *names)
 
 static void is_remembered(void **state)
 {
-    struct choices *choices = choices_create(&images);
+    struct choices *choices = choices_create();
     struct needs needs = {.items = &python, .len = 1};
     struct image_choice made, found = {0};
 
     (void)state;
     assert_non_null(choices);
-    assert_int_equal(choices_recall(choices, DIGEST("aaa"), "python", IMAGE_SET_ALL, &found),
-                     0);
-    choices_make(choices, DIGEST("aaa"), "python", IMAGE_SET_ALL, &needs, &made);
-    assert_int_equal(choices_recall(choices, DIGEST("aaa"), "python", IMAGE_SET_ALL, &found),
-                     1);
+    assert_int_equal(
+        choices_recall(choices, &images, DIGEST("aaa"), "python", IMAGE_SET_ALL, &found), 0);
+    choices_make(choices, &images, DIGEST("aaa"), "python", IMAGE_SET_ALL, &needs, &made);
+    assert_int_equal(
+        choices_recall(choices, &images, DIGEST("aaa"), "python", IMAGE_SET_ALL, &found), 1);
     assert_int_equal(found.place, 0);
     assert_string_equal(found.why, "smallest of 3 that has Python");
     assert_string_equal(made.why, found.why);
-    assert_int_equal(choices_recall(choices, DIGEST("aaa"), "bash", IMAGE_SET_ALL, &found), 0);
+    assert_int_equal(
+        choices_recall(choices, &images, DIGEST("aaa"), "bash", IMAGE_SET_ALL, &found), 0);
     /* Not for others, whose images are others, and not of another skill in the same place. */
     assert_int_equal(
-        choices_recall(choices, DIGEST("aaa"), "python", allowed("data node"), &found), 0);
+        choices_recall(choices, &images, DIGEST("aaa"), "python", allowed("data node"), &found),
+        0);
     assert_int_equal(
-        choices_recall(choices, DIGEST("aaa") "0", "python", IMAGE_SET_ALL, &found), 0);
-    choices_make(choices, DIGEST("aaa"), "python", allowed("data node"), &needs, &made);
+        choices_recall(choices, &images, DIGEST("aaa") "0", "python", IMAGE_SET_ALL, &found),
+        0);
+    choices_make(choices, &images, DIGEST("aaa"), "python", allowed("data node"), &needs,
+                 &made);
     assert_int_equal(made.place, 1);
     assert_int_equal(
-        choices_recall(choices, DIGEST("aaa"), "python", allowed("node data"), &found), 1);
+        choices_recall(choices, &images, DIGEST("aaa"), "python", allowed("node data"), &found),
+        1);
     assert_int_equal(found.place, 1);
     choices_destroy(choices);
     choices_destroy(NULL);
@@ -63,22 +68,24 @@ static void is_remembered(void **state)
 /* Nothing is read where there is nothing to choose. */
 static void is_clear(void **state)
 {
-    struct choices *choices = choices_create(&images);
+    struct choices *choices = choices_create();
     struct image_choice found = {0};
 
     (void)state;
     assert_non_null(choices);
-    assert_int_equal(choices_recall(choices, DIGEST("aaa"), "python", allowed("node"), &found),
-                     1);
+    assert_int_equal(
+        choices_recall(choices, &images, DIGEST("aaa"), "python", allowed("node"), &found), 1);
     assert_int_equal(found.place, 2);
     assert_string_equal(found.why, "the only one to choose from");
-    assert_int_equal(choices_recall(choices, DIGEST("aaa"), "python", allowed("away"), &found),
-                     -EACCES);
-    assert_int_equal(choices_recall(choices, DIGEST("aaa"), "python", allowed("nod"), &found),
-                     -EACCES);
+    assert_int_equal(
+        choices_recall(choices, &images, DIGEST("aaa"), "python", allowed("away"), &found),
+        -EACCES);
+    assert_int_equal(
+        choices_recall(choices, &images, DIGEST("aaa"), "python", allowed("nod"), &found),
+        -EACCES);
     images.known.list[0].manifest.known = false;
-    assert_int_equal(choices_recall(choices, DIGEST("aaa"), "python", IMAGE_SET_ALL, &found),
-                     1);
+    assert_int_equal(
+        choices_recall(choices, &images, DIGEST("aaa"), "python", IMAGE_SET_ALL, &found), 1);
     assert_int_equal(found.place, 0);
     assert_string_equal(found.why, "nothing is known of what it has");
     images.known.list[0].manifest.known = true;

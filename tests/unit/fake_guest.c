@@ -499,6 +499,10 @@ void fake_behave(struct fake *f)
         fake_send_text(f, PROTO_STDOUT, "out\n");
         fake_send_text(f, PROTO_STDERR, "err\n");
         fake_finish(f, (uint32_t)atoi(f->payload), 0, 0);
+    } else if (strcmp(how, "image") == 0) {
+        /* What the machine was begun with. */
+        fake_send_text(f, PROTO_STDOUT, f->mode);
+        fake_finish(f, 0, 0, 0);
     } else if (strcmp(how, "stderr") == 0) {
         fake_send_text(f, PROTO_STDERR, f->payload);
         fake_finish(f, 1, 0, 0);

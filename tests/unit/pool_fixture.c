@@ -70,7 +70,7 @@ struct snapshots *create_snapshots(struct fixture *f, struct config_snapshots li
     const struct snapshots_config config = {.jail = f->jail,
                                             .vmm_program = FAKE_VMM,
                                             .kernel_path = f->kernel,
-                                            .images = &f->images,
+                                            .images = f->images,
                                             .snapshots_fd = f->snapshots_fd,
                                             .tmp_fd = f->tmp_fd,
                                             .memory_mib = 8,
@@ -127,7 +127,7 @@ int setup_pool(void **state)
     /* What its machines do is in it. */
     fake_built(f->dir, "python.erofs", "restore");
     fake_built(f->dir, "data.erofs", "restore");
-    assert_int_equal(images_read(f->dir, &f->images, NULL), 0);
+    assert_int_equal(image_tables_create(f->dir, "/nonexistent", &f->images, NULL), 0);
     assert_int_equal(jail_open(&jail, &f->jail, NULL), 0);
     f->snapshots = start_snapshots(f, ROOMY);
     start_pool(f);
@@ -143,7 +143,7 @@ int teardown_pool(void **state)
     pool_destroy(f->pool);
     snapshots_destroy(f->snapshots);
     jail_close(f->jail);
-    images_finish(&f->images);
+    image_tables_destroy(f->images);
     close(f->snapshots_fd);
     close(f->tmp_fd);
     snprintf(command, sizeof(command), "rm -rf '%s'", f->dir);

@@ -13,7 +13,7 @@
 struct fixture {
     char dir[64];
     char kernel[128];
-    struct images images; /* python and data */
+    struct image_tables *images; /* python and data */
     int snapshots_fd;
     int tmp_fd;
     struct jail *jail;

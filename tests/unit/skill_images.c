@@ -478,8 +478,9 @@ static void test_long_reasons(void **state)
     buf_finish(&text);
 }
 
-static void pass_over(const char *file, const struct err *why)
+static void pass_over(void *ctx, const char *file, const struct err *why)
 {
+    (void)ctx;
     (void)file;
     (void)why;
 }
@@ -510,7 +511,7 @@ static void test_the_images_are_ours(void **state)
     snprintf(from, sizeof(from), "%s/images", source);
     snprintf(to, sizeof(to), "%s/recipes", world_folder);
     assert_int_equal(symlink(from, to), 0);
-    image_recipes_read(world_folder, &recipes, pass_over);
+    image_recipes_read(world_folder, &recipes, pass_over, NULL);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const struct image_listed *here = image_list_any(&images, names[i]),
                                   *recipe = image_list_any(&recipes, names[i]);

@@ -19,8 +19,9 @@
 
 static char left[1024];
 
-static void note(const char *file, const struct err *why)
+static void note(void *ctx, const char *file, const struct err *why)
 {
+    (void)ctx;
     size_t n = strlen(left);
 
     (void)snprintf(left + n, sizeof(left) - n, "%s: %s\n", file, why->message);
@@ -65,7 +66,7 @@ static void read_all(struct image_list *list)
     struct err err = {0};
 
     assert_int_equal(image_list_read("share", list, &err), 0);
-    image_recipes_read("made", list, note);
+    image_recipes_read("made", list, note, NULL);
     assert_int_equal(list->n_here, 1);
 }
 

@@ -45,6 +45,34 @@ static bool has_image(const struct node_entry *node, const char *image)
     return false;
 }
 
+void cluster_set_images(struct cluster *c, const struct node_entry *facts)
+{
+    if (!c)
+        return;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    memcpy(c->self.images, facts->images, sizeof(c->self.images));
+    c->self.n_images = facts->n_images;
+    c->has_other_images = true;
+    (void)pthread_cond_broadcast(&c->room);
+}
+
+bool cluster_take_images(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    bool is_new = c->has_other_images;
+
+    c->has_other_images = false;
+    return is_new;
+}
+
+static uint64_t own_group(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    return hash_of_images(&c->self);
+}
+
 bool cluster_leaves_image(struct cluster *c, const char *image)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
@@ -168,7 +196,8 @@ enum cluster_fault cluster_serve_while_room(struct cluster *c, struct cluster_li
     bool some = true;
 
     count_serving(c, desk->is_for_all);
-    while (fault == CLUSTER_OK && !cluster_is_stopping(c) && desk->has_room(c))
+    while (fault == CLUSTER_OK && !cluster_is_stopping(c) && desk->has_room(c) &&
+           (!desk->is_for_all || desk->images == own_group(c)))
         fault = cluster_serve_one(c, link, &caller, CLUSTER_SLICE_MS, &some, err);
     count_serving(c, -desk->is_for_all);
     /* Who asked meanwhile hears at once that there is no room. */
@@ -217,9 +246,8 @@ static void *serve_calls(void *cluster)
     struct cluster *c = cluster;
     struct cluster_link *link = NULL;
     char subject[SUBJECT_SIZE];
-    const struct cluster_desk desk = {subject, "nodes", cluster_has_room, true};
+    struct cluster_desk desk = {subject, "nodes", cluster_has_room, true, 0};
 
-    name_subject(hash_of_images(&c->self), subject);
     while (!cluster_is_stopping(c)) {
         struct err err = {0};
         enum cluster_fault fault = CLUSTER_OK;
@@ -235,6 +263,8 @@ static void *serve_calls(void *cluster)
         }
         if (!link && cluster_connect(c, 0, &link, &err) < 0)
             link = NULL;
+        desk.images = own_group(c);
+        name_subject(desk.images, subject);
         fault = link ? cluster_serve_while_room(c, link, &desk, &err) : CLUSTER_UNREACHABLE;
         if (fault == CLUSTER_OK)
             continue;

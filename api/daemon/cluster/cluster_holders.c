@@ -105,7 +105,7 @@ static enum cluster_fault serve_while_joined(void *cluster, struct cluster_link 
 {
     struct cluster *c = cluster;
     char subject[SUBJECT_SIZE];
-    const struct cluster_desk desk = {subject, "node", look_at_room, false};
+    const struct cluster_desk desk = {subject, "node", look_at_room, false, 0};
     enum cluster_fault fault = CLUSTER_OK;
 
     name_subject(c->self.node, subject);

@@ -135,6 +135,7 @@ struct cluster {
        called for one that it has. */
     uint64_t snapshots[NODE_SNAPSHOTS_MAX];
     size_t n_snapshots;
+    bool has_other_images; /* than it said last */
     size_t holder;
 };
 
@@ -187,6 +188,7 @@ struct cluster_desk {
     const char *group;
     cluster_room_fn *has_room;
     bool is_for_all; /* it counts as one that takes executions */
+    uint64_t images; /* then: the group of nodes that it is of */
 };
 /* Takes what others give over a connection while there is room. */
 enum cluster_fault cluster_serve_while_room(struct cluster *c, struct cluster_link *link,
@@ -201,6 +203,8 @@ enum cluster_fault cluster_call_subject(struct cluster *c, const char *subject,
                                         bool *ret_sent, struct err *err);
 /* The thread that takes what is to begin from a snapshot that this node has. */
 void *cluster_serve_snapshots(void *cluster);
+/* Whether this node says something new of its images. Once. */
+bool cluster_take_images(struct cluster *c);
 /* What this node says of its snapshots from now on. False: nothing else than before. */
 bool cluster_take_snapshots(struct cluster *c);
 /* The thread that takes what is wished of this node. */

@@ -80,8 +80,12 @@ static enum cluster_fault write_self(struct cluster *c, struct err *err)
 {
     struct buf text;
     enum cluster_fault fault;
+    int r;
 
-    if (node_entry_write(&c->self, &text) < 0) {
+    (void)pthread_mutex_lock(&c->lock);
+    r = node_entry_write(&c->self, &text);
+    (void)pthread_mutex_unlock(&c->lock);
+    if (r < 0) {
         (void)err_set(err, E2BIG, "what this node says of itself does not fit");
         return CLUSTER_OTHER;
     }
@@ -194,7 +198,8 @@ static const char *what_to_say(struct cluster *c)
     return c->is_draining ? "draining" : "joined";
 }
 
-/* The others hear at once whether it is being drained, and within a second of snapshots. */
+/* The others hear at once whether it is being drained and of images, and within a second of
+ * snapshots. */
 static void say_anew(struct cluster *c)
 {
     const char *said = what_to_say(c);
@@ -202,6 +207,8 @@ static void say_anew(struct cluster *c)
 
     if (cluster_take_snapshots(c) && c->renew_ns > soon_ns)
         c->renew_ns = soon_ns;
+    if (cluster_take_images(c))
+        c->renew_ns = 0;
     if (strcmp(c->self.state, "clock") == 0 || strcmp(c->self.state, said) == 0)
         return;
     (void)snprintf(c->self.state, sizeof(c->self.state), "%s", said);

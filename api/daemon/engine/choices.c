@@ -7,17 +7,15 @@
 #include <stdlib.h>
 
 struct choices {
-    const struct images *images;
     struct memo *memo; /* of struct image_choice */
 };
 
-struct choices *choices_create(const struct images *images)
+struct choices *choices_create(void)
 {
     struct choices *choices = calloc(1, sizeof(*choices));
 
     if (!choices)
         return NULL;
-    choices->images = images;
     choices->memo = memo_create(sizeof(struct image_choice));
     if (choices->memo)
         return choices;
@@ -45,30 +43,32 @@ image_set_t choices_allowed(const struct image_list *images, const struct tenant
     return allowed;
 }
 
-static void make_key(const char *digest, const char *lang, image_set_t allowed,
-                     char ret_key[MEMO_KEY_SIZE])
+static void make_key(const struct images *images, const char *digest, const char *lang,
+                     image_set_t allowed, char ret_key[MEMO_KEY_SIZE])
 {
-    (void)snprintf(ret_key, MEMO_KEY_SIZE, "%s %x %s", digest, allowed, lang ? lang : "");
+    (void)snprintf(ret_key, MEMO_KEY_SIZE, "%s %llx %x %s", digest,
+                   (unsigned long long)images->number, allowed, lang ? lang : "");
 }
 
-int choices_recall(struct choices *choices, const char *digest, const char *lang,
-                   image_set_t allowed, struct image_choice *ret)
+int choices_recall(struct choices *choices, const struct images *images, const char *digest,
+                   const char *lang, image_set_t allowed, struct image_choice *ret)
 {
     char key[MEMO_KEY_SIZE];
-    int r = image_choose_clear(&choices->images->known, allowed, ret);
+    int r = image_choose_clear(&images->known, allowed, ret);
 
     if (r != 0)
         return r;
-    make_key(digest, lang, allowed, key);
+    make_key(images, digest, lang, allowed, key);
     return memo_recall(choices->memo, key, ret);
 }
 
-void choices_make(struct choices *choices, const char *digest, const char *lang,
-                  image_set_t allowed, struct needs *needs, struct image_choice *ret)
+void choices_make(struct choices *choices, const struct images *images, const char *digest,
+                  const char *lang, image_set_t allowed, struct needs *needs,
+                  struct image_choice *ret)
 {
     char key[MEMO_KEY_SIZE];
 
-    image_choose(needs, &choices->images->known, allowed, lang, ret);
-    make_key(digest, lang, allowed, key);
+    image_choose(needs, &images->known, allowed, lang, ret);
+    make_key(images, digest, lang, allowed, key);
     memo_keep(choices->memo, key, ret);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which image a skill runs in that names none that is here: read from its sources the first
- * time, and remembered by the skill's content, by what its script is in, and by the images that
- * its tenant may use: the same for whoever has that skill and may use those.
+ * time, and remembered by the skill's content, by what its script is in, and by the table of
+ * images and those of it that its tenant may use: the same for whoever has that skill and may
+ * use those.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_CHOICES_H
 #define SKILLVM_API_DAEMON_ENGINE_CHOICES_H
@@ -14,8 +15,8 @@
 
 struct choices;
 
-/* Of images, which are borrowed. NULL: no memory. */
-struct choices *choices_create(const struct images *images);
+/* NULL: no memory. */
+struct choices *choices_create(void);
 /* NULL is fine. */
 void choices_destroy(struct choices *choices);
 
@@ -27,10 +28,11 @@ image_set_t choices_allowed(const struct image_list *images,
  * What is known without a look at the skill of that digest, for a script in lang, or NULL. 1
  * with *ret; 0: look; -EACCES: no image is here that is allowed.
  */
-int choices_recall(struct choices *choices, const char *digest, const char *lang,
-                   image_set_t allowed, struct image_choice *ret);
+int choices_recall(struct choices *choices, const struct images *images, const char *digest,
+                   const char *lang, image_set_t allowed, struct image_choice *ret);
 /* As image_choose(), which is remembered. */
-void choices_make(struct choices *choices, const char *digest, const char *lang,
-                  image_set_t allowed, struct needs *needs, struct image_choice *ret);
+void choices_make(struct choices *choices, const struct images *images, const char *digest,
+                  const char *lang, image_set_t allowed, struct needs *needs,
+                  struct image_choice *ret);
 
 #endif

@@ -76,6 +76,7 @@ void execution_unref(struct execution *e)
     if (e->held_bytes > 0)
         e->give_back(e->give_back_ctx, e->tenant, e->held_bytes);
     skill_strings_finish(&e->warnings);
+    images_unref(e->images);
     free(e->skill_name);
     free(e->skill_version);
     free(e->skill_digest);
@@ -92,6 +93,11 @@ void execution_unref(struct execution *e)
     (void)pthread_cond_destroy(&e->changed);
     (void)pthread_mutex_destroy(&e->lock);
     free(e);
+}
+
+const char *execution_image(const struct execution *e)
+{
+    return e->image.why[0] ? e->image.name : NULL;
 }
 
 void execution_cancel(struct execution *e)

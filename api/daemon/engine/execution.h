@@ -10,6 +10,7 @@
 #include "api/daemon/engine/fair_queue.h"
 #include "api/daemon/engine/waiting.h"
 #include "api/daemon/machine/guest_decoder.h"
+#include "api/daemon/machine/image_tables.h"
 #include "api/daemon/machine/job.h"
 #include "api/daemon/store/store.h"
 #include "api/daemon/terms/tenant.h"
@@ -70,6 +71,7 @@ struct execution {
 
     bool fresh;                /* its machine shall have run, and shall run, nothing else */
     struct image_choice image; /* why is "" where none was chosen */
+    struct images *images;     /* of which it was; NULL: none was */
     char profile[PROFILE_NAME_SIZE]; /* of its skill's imports */
 
     /* Its worker's alone once it was submitted. */
@@ -109,6 +111,9 @@ int execution_set_skill(struct execution *e, const char *name, const char *versi
 struct execution *execution_ref(struct execution *e);
 /* NULL is fine. */
 void execution_unref(struct execution *e);
+
+/* What its image is called; NULL: none was chosen. */
+const char *execution_image(const struct execution *e);
 
 /* Makes the cancel descriptor readable. */
 void execution_cancel(struct execution *e);

@@ -354,7 +354,7 @@ static void warn_of_limits(struct execution_run *run)
 static void warn_of_failure(struct execution_run *run)
 {
     const struct skill_strings *warnings = &run->e->warnings;
-    const struct image_list *images = &run->env->images->known;
+    const struct image_list *images = run->e->images ? &run->e->images->known : NULL;
     const struct buf *log = &run->e->log;
     size_t len = log->len > EXPLAINED_BYTES ? EXPLAINED_BYTES : log->len;
     const char *end = (const char *)log->data + log->len - len;
@@ -362,8 +362,8 @@ static void warn_of_failure(struct execution_run *run)
 
     if (run->result.status != RESULT_FAILED || run->report.guest.times.exit_ns == 0 || len == 0)
         return;
-    if (!needs_explain(images, choices_allowed(images, &run->e->limits), run->e->image.place,
-                       end, len, text, sizeof(text)) &&
+    if (!(images && needs_explain(images, choices_allowed(images, &run->e->limits),
+                                  run->e->image.place, end, len, text, sizeof(text))) &&
         !denied_explain(end, len, text, sizeof(text)))
         return;
     /* A skill that came with the request was read, and this may have been said. */
@@ -413,8 +413,8 @@ static void fill_result(struct execution_run *run)
     result->error = result->status == RESULT_SUCCESS ? NULL : run->error;
     result->skill =
         (struct result_skill){e->skill_name, e->skill_version, e->skill_digest, e->packages};
-    if (e->image.why[0]) {
-        result->image = run->env->images->known.list[e->image.place].name;
+    if (execution_image(e)) {
+        result->image = execution_image(e);
         result->image_reason = e->image.why;
     }
     if (run->report.snapshot[0]) {

@@ -19,7 +19,6 @@
 struct execution_env {
     struct registry *registry;
     struct pool *pool;
-    const struct images *images;
     struct metrics *metrics;
     struct store *store;
     struct retention *retention;

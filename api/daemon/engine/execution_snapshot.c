@@ -15,7 +15,8 @@ void execution_name_snapshot(const struct execution_env *env, const struct execu
     *ret = (struct snapshot_name){0};
     if (env->scope_tenant)
         memcpy(ret->scope, e->tenant, sizeof(e->tenant));
-    images_write(env->images, e->image.place, ret->image);
+    if (e->images)
+        snapshot_name_image(ret, e->images, e->image.place);
     memcpy(ret->profile, e->profile, sizeof(e->profile));
     if (e->job.packages.len >= HELD_MIN_BYTES)
         memcpy(ret->packages, e->job.packages.digest, SNAPSHOT_KEY_SIZE);

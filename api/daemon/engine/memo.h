@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 /* A digest, and some words behind it. */
-#define MEMO_KEY_SIZE (SHA256_HEX_SIZE + 24u)
+#define MEMO_KEY_SIZE (SHA256_HEX_SIZE + 40u)
 
 struct memo;
 

@@ -16,17 +16,15 @@ struct found {
 };
 
 struct profiles {
-    const struct images *images;
     struct memo *memo; /* of struct found */
 };
 
-struct profiles *profiles_create(const struct images *images)
+struct profiles *profiles_create(void)
 {
     struct profiles *profiles = calloc(1, sizeof(*profiles));
 
     if (!profiles)
         return NULL;
-    profiles->images = images;
     profiles->memo = memo_create(sizeof(struct found));
     if (profiles->memo)
         return profiles;
@@ -42,11 +40,12 @@ void profiles_destroy(struct profiles *profiles)
     free(profiles);
 }
 
-static int make_key(unsigned image, const char *digest, const struct skill_entry *entry,
-                    char ret_key[SHA256_HEX_SIZE])
+static int make_key(const struct images *images, unsigned place, const char *digest,
+                    const struct skill_entry *entry, char ret_key[SHA256_HEX_SIZE])
 {
     _cleanup_buf_ struct buf text = buf_init(SIZE_MAX / 2);
-    int r = buf_printf(&text, "%u %s %d %s", image, digest, (int)entry->mode, entry->entry);
+    int r = buf_printf(&text, "%llu %u %s %d %s", (unsigned long long)images->number, place,
+                       digest, (int)entry->mode, entry->entry);
 
     return r < 0 ? r : sha256_of(text.data, text.len, ret_key);
 }
@@ -73,19 +72,19 @@ static int read_sources(struct profiles *profiles, const char *key,
     return 0;
 }
 
-int profiles_look(struct profiles *profiles, unsigned image, const char *digest, int tar_fd,
-                  const struct skill_archive *archive, struct skill_entry *entry,
-                  char ret_name[PROFILE_NAME_SIZE], struct err *err)
+int profiles_look(struct profiles *profiles, const struct images *images, unsigned place,
+                  const char *digest, int tar_fd, const struct skill_archive *archive,
+                  struct skill_entry *entry, char ret_name[PROFILE_NAME_SIZE], struct err *err)
 {
     char key[SHA256_HEX_SIZE];
     struct found found = {0};
     int r = 0;
 
-    if (make_key(image, digest, entry, key) < 0)
+    if (make_key(images, place, digest, entry, key) < 0)
         return err_no_memory(err);
     if (!memo_recall(profiles->memo, key, &found))
-        r = read_sources(profiles, key, &profiles->images->list[image].modules, tar_fd, archive,
-                         entry, &found, err);
+        r = read_sources(profiles, key, &images->list[place].modules, tar_fd, archive, entry,
+                         &found, err);
     else if (found.is_module)
         r = as_module_known(entry, err);
     memcpy(ret_name, found.name, sizeof(found.name));

@@ -15,19 +15,19 @@
 
 struct profiles;
 
-/* Of images, which are borrowed. NULL: no memory. */
-struct profiles *profiles_create(const struct images *images);
+/* NULL: no memory. */
+struct profiles *profiles_create(void);
 /* NULL is fine. */
 void profiles_destroy(struct profiles *profiles);
 
 /*
  * The profile of an entry of the skill in tar_fd, the canonical tar of that digest, in the
- * image of that place; "" where it imports nothing that the image offers, and where its sources
- * cannot be read: it is a hint. A script that as_module() makes a module is one on return. 0,
- * or as as_module().
+ * image of that place of images; "" where it imports nothing that the image offers, and where
+ * its sources cannot be read: it is a hint. A script that as_module() makes a module is one on
+ * return. 0, or as as_module().
  */
-int profiles_look(struct profiles *profiles, unsigned image, const char *digest, int tar_fd,
-                  const struct skill_archive *archive, struct skill_entry *entry,
-                  char ret_name[PROFILE_NAME_SIZE], struct err *err);
+int profiles_look(struct profiles *profiles, const struct images *images, unsigned place,
+                  const char *digest, int tar_fd, const struct skill_archive *archive,
+                  struct skill_entry *entry, char ret_name[PROFILE_NAME_SIZE], struct err *err);
 
 #endif

@@ -144,6 +144,19 @@ static int take_output(void *ctx, const uint8_t *data, size_t len, struct err *e
     return r < 0 && r != -E2BIG ? err_set(err, -r, "out of memory") : 0;
 }
 
+/* The image of that name by now. */
+static int find_image(struct image_tables *tables, const char *image, struct machine_wish *wish,
+                      struct images **ret, struct err *err)
+{
+    unsigned place;
+
+    *ret = image_tables_find(tables, image, "", &place);
+    if (!*ret)
+        return err_set(err, EBUSY, "there is no image %s any more", image);
+    snapshot_name_image(&wish->snapshot, *ret, place);
+    return 0;
+}
+
 /* Runs it and reads what it leaves. */
 static int run_machine(const struct tool_probe_env *env, const char *tenant, const char *image,
                        const struct job *job, int cancel_fd, struct reading *reading,
@@ -152,10 +165,12 @@ static int run_machine(const struct tool_probe_env *env, const char *tenant, con
     const struct guest_sink sink = {.ctx = reading, .output = take_output};
     struct machine_wish wish = {0};
     _cleanup_(machine_release) struct machine *machine = NULL;
-    int r;
+    _cleanup_images_ struct images *images = NULL;
+    int r = find_image(env->images, image, &wish, &images, err);
 
+    if (r < 0)
+        return r;
     (void)snprintf(wish.party, sizeof(wish.party), "%s", tenant);
-    (void)snprintf(wish.snapshot.image, sizeof(wish.snapshot.image), "%s", image);
     if (env->scope_tenant)
         (void)snprintf(wish.snapshot.scope, sizeof(wish.snapshot.scope), "%s", tenant);
     r = machine_take(env->pool, &wish, cancel_fd, &machine, err);

@@ -19,6 +19,7 @@
 /* Borrowed. */
 struct tool_probe_env {
     struct pool *pool;
+    struct image_tables *images;
     struct store *store;
     struct objects *objects;
     uint64_t grace_ms;

@@ -31,8 +31,8 @@ static const char *parse(char *line)
                : NULL;
 }
 
-int checksum_check(const char *path, const char *what, const char hex[SHA256_HEX_SIZE],
-                   struct err *err)
+int checksum_read(const char *path, const char *what, char ret_hex[SHA256_HEX_SIZE],
+                  struct err *err)
 {
     char sum[PATH_MAX], line[NAME_AT + NAME_MAX + 2];
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *of;
@@ -53,10 +53,23 @@ int checksum_check(const char *path, const char *what, const char hex[SHA256_HEX
     if (strcmp(of, name) != 0)
         return err_set(err, EBADMSG, "%s is the checksum of \"%.100s\", and not of the %s %s",
                        sum, of, what, path);
-    if (strncmp(line, hex, DIGEST_LEN) != 0)
+    (void)snprintf(ret_hex, SHA256_HEX_SIZE, "%.64s", line);
+    return 0;
+}
+
+int checksum_check(const char *path, const char *what, const char hex[SHA256_HEX_SIZE],
+                   struct err *err)
+{
+    char wanted[SHA256_HEX_SIZE], sum[PATH_MAX];
+    int r = checksum_read(path, what, wanted, err);
+
+    if (r < 0)
+        return r;
+    write_path(path, sum);
+    if (strcmp(wanted, hex) != 0)
         return err_set(err, EBADMSG,
                        "the %s %s is not what was built: its SHA-256 begins with %.12s, and "
                        "that in %s with %.12s; build or install it again",
-                       what, path, hex, sum, line);
+                       what, path, hex, sum, wanted);
     return 0;
 }

@@ -13,6 +13,12 @@
 #include "base/err.h"
 
 /*
+ * The digest that the file of a path is to have; what is its name in a message. 0; -EBADMSG:
+ * there is no telling; -errno.
+ */
+int checksum_read(const char *path, const char *what, char ret_hex[SHA256_HEX_SIZE],
+                  struct err *err);
+/*
  * Whether the file of a path, which has the digest hex, is what was built; what is its name in
  * a message. 0; -EBADMSG: it is another, or there is no telling; -errno.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/machine/snapshot_maker.h"
-#include "api/daemon/machine/checksum.h"
 
+#include "api/daemon/machine/checksum.h"
 #include "api/daemon/machine/guest.h"
 #include "api/daemon/machine/vm.h"
 #include "api/daemon/machine/warmup.h"
@@ -108,28 +108,112 @@ int snapshot_maker_read_inputs(struct snapshot_maker *maker, struct err *err)
     return r;
 }
 
+void snapshot_maker_forget(struct snapshot_maker *maker)
+{
+    for (unsigned i = 0; i < IMAGES_MAX; i++) {
+        struct maker_image *image = &maker->images[i];
+
+        if (image->fd >= 0 &&
+            !image_tables_have(maker->config->images, image->name, image->asked))
+            fd_close(&image->fd);
+    }
+}
+
+/* What was open since the image was found: its path may be another's by now, or nobody's. */
+static int open_found(struct snapshot_maker *maker, const struct image *found,
+                      char digest[SHA256_HEX_SIZE], int *ret_fd)
+{
+    const struct digest_way way = {"sha256", NULL, sha256_of_fd};
+
+    if (found->fd < 0)
+        return -ENOENT;
+    if (found->is_checked)
+        memcpy(digest, found->digest, SHA256_HEX_SIZE);
+    else if (known_digests_of(&maker->known, found->fd, &way, digest) < 0 ||
+             strcmp(digest, found->digest) != 0)
+        return -EBADMSG;
+    *ret_fd = fcntl(found->fd, F_DUPFD_CLOEXEC, 0);
+    return *ret_fd < 0 ? -errno : 0;
+}
+
+/*
+ * By its path, where it can be mended or put when it is damaged or missing, unless that has
+ * become another image.
+ */
+static int open_image(struct snapshot_maker *maker, const struct image *found,
+                      struct maker_image *ret, struct err *err)
+{
+    const char *share_image = found->is_added ? NULL : maker->config->share_image;
+    struct err why = {0};
+    int r;
+
+    if (found->is_checked && open_found(maker, found, ret->digest, &ret->fd) == 0)
+        return 0;
+    r = open_built(maker, found->path, "guest image", share_image, ret->digest, &ret->fd, &why);
+    if (r == 0 && (!found->digest[0] || strcmp(ret->digest, found->digest) == 0))
+        return 0;
+    fd_close(&ret->fd);
+    if (open_found(maker, found, ret->digest, &ret->fd) == 0)
+        return 0;
+    return r < 0
+               ? err_set(err, -r, "%s", why.message)
+               : err_set(err, ESTALE, "the guest image %s is another by now: reload the images",
+                         found->path);
+}
+
+/* One that nobody asked for yet, in the place of another. */
+static int find_image(struct snapshot_maker *maker, const struct snapshot_name *name,
+                      struct maker_image *ret, struct err *err)
+{
+    unsigned place;
+    _cleanup_images_ struct images *images =
+        image_tables_find(maker->config->images, name->image, name->image_digest, &place);
+
+    if (!images)
+        return err_set(err, ENOENT, "there is no image %s", name->image);
+    *ret = (struct maker_image){.fd = -1,
+                                .warmup = warmup_kind_of(&images->known.list[place].manifest)};
+    memcpy(ret->name, name->image, sizeof(ret->name));
+    memcpy(ret->asked, name->image_digest, sizeof(ret->asked));
+    return open_image(maker, &images->list[place], ret, err);
+}
+
+static int take_image(struct snapshot_maker *maker, const struct snapshot_name *name,
+                      const struct maker_image **ret, struct err *err)
+{
+    struct maker_image image;
+    int r;
+
+    for (unsigned i = 0; i < IMAGES_MAX; i++) {
+        *ret = &maker->images[i];
+        if ((*ret)->fd >= 0 && strcmp((*ret)->name, name->image) == 0 &&
+            strcmp((*ret)->asked, name->image_digest) == 0)
+            return 0;
+    }
+    r = find_image(maker, name, &image, err);
+    if (r < 0)
+        return r;
+    *ret = &maker->images[maker->next_image];
+    fd_close(&maker->images[maker->next_image].fd);
+    maker->images[maker->next_image] = image;
+    maker->next_image = (maker->next_image + 1) % IMAGES_MAX;
+    return 0;
+}
+
 /* Everything that shapes the snapshot of a name. */
 static int begin(struct snapshot_maker *maker, const struct snapshot_name *name,
                  struct work *ret, struct err *err)
 {
-    const struct images *images = maker->config->images;
-    const char *share_image = maker->config->share_image;
-    int r, i = images_find(images, name->image);
+    const struct maker_image *image;
+    int r = take_image(maker, name, &image, err);
 
-    if (i < 0)
-        return err_set(err, ENOENT, "there is no image %s", name->image);
-    r = maker->images[i].fd >= 0
-            ? 0
-            : open_built(maker, images->list[i].path, "guest image",
-                         images->list[i].is_added ? NULL : share_image, maker->images[i].digest,
-                         &maker->images[i].fd, err);
     if (r < 0)
         return r;
     *ret = (struct work){.inputs = maker->inputs,
-                         .image_fd = maker->images[i].fd,
-                         .warmup = warmup_kind_of(&images->known.list[i].manifest),
+                         .image_fd = image->fd,
+                         .warmup = image->warmup,
                          .files = snapshot_no_files};
-    memcpy(ret->inputs.image, maker->images[i].digest, sizeof(ret->inputs.image));
+    memcpy(ret->inputs.image, image->digest, sizeof(ret->inputs.image));
     ret->inputs.name = *name;
     return snapshot_inputs_key(&ret->inputs, ret->key) < 0 ? err_no_memory(err) : 0;
 }

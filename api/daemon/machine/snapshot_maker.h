@@ -16,6 +16,15 @@
 
 struct vm;
 
+/* An image that was opened and has the digest that it is to have. */
+struct maker_image {
+    int fd; /* -1: there is none here */
+    char name[IMAGE_NAME_SIZE];
+    char asked[SHA256_HEX_SIZE]; /* by which digest, as of struct snapshot_name */
+    char digest[SHA256_HEX_SIZE];
+    enum warmup_kind warmup;
+};
+
 struct snapshot_maker {
     const struct snapshots_config *config; /* borrowed */
     /* Told what is being done now; to be set before anything is. */
@@ -24,10 +33,8 @@ struct snapshot_maker {
     struct snapshot_inputs inputs; /* the same for all but their name and image */
     struct known_digests known;    /* of these, of images and of snapshots */
     int kernel_fd;
-    struct {
-        int fd; /* -1: not opened yet */
-        char digest[SHA256_HEX_SIZE];
-    } images[IMAGES_MAX]; /* in the order of the configuration's */
+    struct maker_image images[IMAGES_MAX];
+    unsigned next_image; /* which gives way to another */
 
     pthread_mutex_t lock; /* for these */
     bool stopping;
@@ -56,6 +63,8 @@ int snapshot_maker_key(struct snapshot_maker *maker, const struct snapshot_name 
  */
 int snapshot_maker_load(struct snapshot_maker *maker, const struct snapshot_name *name,
                         struct snapshot **ret, struct err *err);
+/* Closes the images that nobody has any more. */
+void snapshot_maker_forget(struct snapshot_maker *maker);
 /* Makes it anew, in place of one that is there. 0 with a reference, or -errno. */
 int snapshot_maker_make(struct snapshot_maker *maker, const struct snapshot_name *name,
                         struct snapshot **ret, struct err *err);

@@ -28,6 +28,13 @@ void snapshot_unref(struct snapshot *snapshot)
     free(snapshot);
 }
 
+void snapshot_name_image(struct snapshot_name *name, const struct images *images,
+                         unsigned place)
+{
+    images_write(images, place, name->image);
+    memcpy(name->image_digest, images->list[place].digest, sizeof(name->image_digest));
+}
+
 bool snapshot_name_is_plain(const struct snapshot_name *name)
 {
     return !name->profile[0] && !name->packages[0];
@@ -62,7 +69,9 @@ struct snapshot_place *snapshots_find(struct snapshots *s, const struct snapshot
 
         if (p->is_taken && strcmp(p->name.profile, name->profile) == 0 &&
             strcmp(p->name.packages, name->packages) == 0 &&
-            strcmp(p->name.image, name->image) == 0 && strcmp(p->name.scope, name->scope) == 0)
+            strcmp(p->name.image, name->image) == 0 &&
+            strcmp(p->name.image_digest, name->image_digest) == 0 &&
+            strcmp(p->name.scope, name->scope) == 0)
             return p;
     }
     return NULL;
@@ -234,14 +243,27 @@ static void want(struct snapshots *s, struct snapshot_place *p, uint64_t after_n
     (void)pthread_cond_broadcast(&s->changed);
 }
 
+static bool has_image(const struct snapshots *s, const struct snapshot_name *name)
+{
+    return image_tables_have(s->config.images, name->image, name->image_digest);
+}
+
 void snapshots_want(struct snapshots *s, const struct snapshot_name *name)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
     bool soon;
-    struct snapshot_place *p = ask(s, name, &soon);
+    /* The job may have been the last one of an image that is no more. */
+    struct snapshot_place *p = has_image(s, name) ? ask(s, name, &soon) : NULL;
 
     if (p)
         want(s, p, clock_monotonic_ns() + WANT_DELAY_NS);
+}
+
+/* Under the lock. */
+static void have_leave(struct snapshots *s, struct snapshot_place *p)
+{
+    p->is_leaving = true;
+    (void)pthread_cond_broadcast(&s->changed);
 }
 
 void snapshots_forget(struct snapshots *s, const char *packages)
@@ -251,10 +273,20 @@ void snapshots_forget(struct snapshots *s, const char *packages)
     for (unsigned i = 1; i < SNAPSHOTS_PLACES_MAX; i++) {
         struct snapshot_place *p = &s->places[i];
 
-        if (p->is_taken && strcmp(p->name.packages, packages) == 0) {
-            p->is_leaving = true;
-            (void)pthread_cond_broadcast(&s->changed);
-        }
+        if (p->is_taken && strcmp(p->name.packages, packages) == 0)
+            have_leave(s, p);
+    }
+}
+
+void snapshots_forget_images(struct snapshots *s)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&s->lock);
+
+    for (unsigned i = 1; i < SNAPSHOTS_PLACES_MAX; i++) {
+        struct snapshot_place *p = &s->places[i];
+
+        if (p->is_taken && !has_image(s, &p->name))
+            have_leave(s, p);
     }
 }
 

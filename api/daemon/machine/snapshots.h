@@ -15,7 +15,7 @@
 #define SKILLVM_API_DAEMON_MACHINE_SNAPSHOTS_H
 
 #include "api/daemon/config/config.h"
-#include "api/daemon/machine/images.h"
+#include "api/daemon/machine/image_tables.h"
 #include "api/daemon/machine/renewal.h"
 #include "api/daemon/machine/vm.h"
 #include "api/daemon/machine/warmup.h"
@@ -36,12 +36,16 @@ struct snapshots;
 
 /* Which one: snapshots of two names never share a page that was written. */
 struct snapshot_name {
-    char scope[SNAPSHOT_SCOPE_SIZE];  /* who may use it, an opaque word; "": everybody */
-    char image[IMAGE_NAME_SIZE];      /* "": the usual one */
-    char profile[PROFILE_NAME_SIZE];  /* the modules that it holds; "": the image's own */
-    char packages[SNAPSHOT_KEY_SIZE]; /* the packages that it holds, by digest; "": none */
+    char scope[SNAPSHOT_SCOPE_SIZE];    /* who may use it, an opaque word; "": everybody */
+    char image[IMAGE_NAME_SIZE];        /* "": the usual one */
+    char image_digest[SHA256_HEX_SIZE]; /* which one of that name; "": that of now */
+    char profile[PROFILE_NAME_SIZE];    /* the modules that it holds; "": the image's own */
+    char packages[SNAPSHOT_KEY_SIZE];   /* the packages that it holds, by digest; "": none */
 };
 
+/* Has it be of the image of a place. */
+void snapshot_name_image(struct snapshot_name *name, const struct images *images,
+                         unsigned place);
 /* Whether it holds no more than the image does. */
 bool snapshot_name_is_plain(const struct snapshot_name *name);
 
@@ -56,7 +60,7 @@ struct snapshots_config {
     struct jail *jail;       /* what starts machines */
     const char *vmm_program; /* what is one: it shapes snapshots, and knows the processor */
     const char *kernel_path;
-    const struct images *images;
+    struct image_tables *images;
     const char *share_image; /* names the image that those are in; NULL: they are in none */
     int snapshots_fd;        /* directory */
     int tmp_fd;              /* directory */
@@ -125,6 +129,8 @@ int snapshots_wait(struct snapshots *s, const struct snapshot_name *name, int ca
 void snapshots_want(struct snapshots *s, const struct snapshot_name *name);
 /* Drops the snapshots that hold packages of this digest, which were deleted. */
 void snapshots_forget(struct snapshots *s, const char *packages);
+/* Drops the snapshots of images that nobody has any more. */
+void snapshots_forget_images(struct snapshots *s);
 /* Whether that of a name is there now. */
 bool snapshots_have(struct snapshots *s, const struct snapshot_name *name);
 /* The hashes of those that are there, but of the common plain one: how many of max. */

@@ -20,6 +20,7 @@ struct snapshot_place {
     bool is_taken;
     bool is_leaving; /* another name needs the place */
     struct snapshot_name name;
+    char key[SNAPSHOT_KEY_SIZE]; /* of its folder; "": there is none */
     struct snapshot *current;
     struct renewal renewal;
     uint64_t disk_bytes; /* of the snapshot, current or not loaded yet */

@@ -60,6 +60,7 @@ static void publish(struct snapshots *s, struct snapshot_place *p, struct snapsh
     (void)pthread_mutex_lock(&s->lock);
     old = detach(p);
     p->current = snapshot;
+    memcpy(p->key, snapshot->key, sizeof(p->key));
     p->disk_bytes = snapshot->disk_bytes;
     p->begin_ns = clock_monotonic_ns();
     p->settle_ns = p->begin_ns + SETTLE_NS;
@@ -129,8 +130,10 @@ static bool take_place(struct snapshots *s, const char *key, const struct snapsh
     if (p)
         return true;
     p = snapshots_take(s, name);
-    if (p)
+    if (p) {
         p->disk_bytes = disk_bytes(s, key);
+        (void)snprintf(p->key, sizeof(p->key), "%s", key);
+    }
     return p != NULL;
 }
 
@@ -138,13 +141,21 @@ static bool take_place(struct snapshots *s, const char *key, const struct snapsh
  * Gives a snapshot on disk a place where it is still good and there is room. What that takes
  * (an image may be digested for it) others need not wait for.
  */
-static bool adopt(void *ctx, const char *key, const struct snapshot_name *name)
+static bool adopt(void *ctx, const char *key, const struct snapshot_name *on_disk)
 {
     struct snapshots *s = ctx;
+    struct snapshot_name name = *on_disk;
     char now[SNAPSHOT_KEY_SIZE];
+    unsigned place;
+    /* Its key tells whether it is of that one. */
+    _cleanup_images_ struct images *images =
+        image_tables_find(s->config.images, name.image, "", &place);
 
-    return snapshot_maker_key(&s->maker, name, now) == 0 && strcmp(now, key) == 0 &&
-           has_packages(s, name) && take_place(s, key, name);
+    if (!images)
+        return false;
+    snapshot_name_image(&name, images, place);
+    return snapshot_maker_key(&s->maker, &name, now) == 0 && strcmp(now, key) == 0 &&
+           has_packages(s, &name) && take_place(s, key, &name);
 }
 
 static int prepare(struct snapshots *s, struct snapshot **ret, struct err *err)
@@ -330,12 +341,13 @@ static bool wait_duty(struct snapshots *s, struct duty *ret)
 /* Empties a place: its snapshot goes, from the disk too. */
 static void drop(struct snapshots *s, struct snapshot_place *p)
 {
-    char key[SNAPSHOT_KEY_SIZE] = "";
     struct snapshot *old;
 
-    if (snapshot_maker_key(&s->maker, &p->name, key) == 0)
-        fd_remove_folder(s->config.snapshots_fd, key);
-    log_info("snapshot", "dropped key=%.16s profile=\"%s\"", key, p->name.profile);
+    if (p->key[0])
+        fd_remove_folder(s->config.snapshots_fd, p->key);
+    snapshot_maker_forget(&s->maker);
+    log_info("snapshot", "dropped key=%.16s image=\"%s\" profile=\"%s\"", p->key, p->name.image,
+             p->name.profile);
     (void)pthread_mutex_lock(&s->lock);
     old = detach(p);
     /* Who came meanwhile waits for another. */

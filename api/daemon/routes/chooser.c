@@ -15,24 +15,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int read_allowed(struct daemon *d, const char *tenant, image_set_t *ret, struct err *err)
+static int read_allowed(struct daemon *d, const struct images *images, const char *tenant,
+                        image_set_t *ret, struct err *err)
 {
     struct tenant_limits limits;
     int r = quota_limits(d->registry, tenant, &limits, err);
 
     if (r == 0)
-        *ret = choices_allowed(&d->images.known, &limits);
+        *ret = choices_allowed(&images->known, &limits);
     return r;
 }
 
-int chooser_images(struct daemon *d, const char *tenant, char *ret, size_t size,
-                   struct err *err)
+int chooser_images(struct daemon *d, const struct images *images, const char *tenant, char *ret,
+                   size_t size, struct err *err)
 {
     image_set_t allowed = 0;
-    int r = read_allowed(d, tenant, &allowed, err);
+    int r = read_allowed(d, images, tenant, &allowed, err);
 
     if (r == 0)
-        image_list_names(&d->images.known, allowed, ret, size);
+        image_list_names(&images->known, allowed, ret, size);
     return r;
 }
 
@@ -77,8 +78,8 @@ static int look_into(struct daemon *d, const struct chooser_packages *packages,
 }
 
 /* Says of what a skill needs what its packages have. */
-static int bring(struct daemon *d, const struct chooser_packages *packages, struct needs *needs,
-                 struct err *err)
+static int bring(struct daemon *d, const struct images *images,
+                 const struct chooser_packages *packages, struct needs *needs, struct err *err)
 {
     _cleanup_image_manifest_ struct image_manifest brought = {0};
     int r;
@@ -89,7 +90,7 @@ static int bring(struct daemon *d, const struct chooser_packages *packages, stru
     if (r < 0)
         return r;
     needs_bring(needs, &brought,
-                packages_go(packages->list, packages->python_minor, &d->images.known));
+                packages_go(packages->list, packages->python_minor, &images->known));
     return 0;
 }
 
@@ -98,49 +99,49 @@ static int bring(struct daemon *d, const struct chooser_packages *packages, stru
  * another runner, or remembered. 1 with *ret; 0: look; -ENOENT: the request's is not here;
  * -EACCES.
  */
-static int choose_known(struct daemon *d, const char *identity, const char *lang,
-                        const char *of_request, const char *of_skill, image_set_t allowed,
-                        struct image_choice *ret)
+static int choose_known(struct daemon *d, const struct images *images, const char *identity,
+                        const char *lang, const char *of_request, const char *of_skill,
+                        image_set_t allowed, struct image_choice *ret)
 {
-    const struct image_list *images = &d->images.known;
+    const struct image_list *known = &images->known;
     int r = -ENOENT;
 
     if (of_request)
-        r = image_choose_named(images, allowed, of_request, "the request", ret);
+        r = image_choose_named(known, allowed, of_request, "the request", ret);
     else if (of_skill)
-        r = image_choose_named(images, allowed, of_skill, "SKILL.md", ret);
+        r = image_choose_named(known, allowed, of_skill, "SKILL.md", ret);
     if (r == -ENOENT && !of_request)
-        return choices_recall(d->choices, identity, lang, allowed, ret);
+        return choices_recall(d->choices, images, identity, lang, allowed, ret);
     return r < 0 ? r : 1;
 }
 
-int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill,
-                 const struct skill_archive *archive, const struct chooser_packages *packages,
-                 const char *image, struct needs *needs, struct image_choice *ret,
-                 struct err *err)
+int chooser_look(struct daemon *d, const struct images *images, const char *tenant,
+                 const struct skill *skill, const struct skill_archive *archive,
+                 const struct chooser_packages *packages, const char *image,
+                 struct needs *needs, struct image_choice *ret, struct err *err)
 {
     _cleanup_skill_entry_ struct skill_entry entry = {0};
     char identity[SHA256_HEX_SIZE];
     struct err ignored = {0};
     image_set_t allowed = 0;
-    int r = read_allowed(d, tenant, &allowed, err);
+    int r = read_allowed(d, images, tenant, &allowed, err);
 
     if (r < 0)
         return r;
     r = identify(archive->digest, packages, identity, err);
     if (r < 0)
         return r;
-    r = bring(d, packages, needs, err);
+    r = bring(d, images, packages, needs, err);
     if (r < 0)
         return r;
     *ret = (struct image_choice){0};
     (void)skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored);
-    r = choose_known(d, identity, entry.lang, image, skill->image, allowed, ret);
+    r = choose_known(d, images, identity, entry.lang, image, skill->image, allowed, ret);
     if (r == 0)
-        choices_make(d->choices, identity, entry.lang, allowed, needs, ret);
+        choices_make(d->choices, images, identity, entry.lang, allowed, needs, ret);
     else if (r < 0)
         *ret = (struct image_choice){0};
-    needs_look(needs, &d->images.known, allowed, ret);
+    needs_look(needs, &images->known, allowed, ret);
     return 0;
 }
 
@@ -168,9 +169,9 @@ static int open_packages(struct daemon *d, struct chooser_packages *packages, in
     return 0;
 }
 
-static int look(struct daemon *d, const char *tenant, const struct skill_source *u,
-                const char *identity, const char *lang, image_set_t allowed,
-                struct image_choice *ret, struct err *err)
+static int look(struct daemon *d, const struct images *images, const char *tenant,
+                const struct skill_source *u, const char *identity, const char *lang,
+                image_set_t allowed, struct image_choice *ret, struct err *err)
 {
     struct chooser_packages packages = *u->packages;
     _cleanup_fd_ int fd = -1;
@@ -187,10 +188,10 @@ static int look(struct daemon *d, const char *tenant, const struct skill_source 
     r = needs_read(u->tar_fd, u->archive, u->skill, &needs, err);
     if (r < 0)
         return r;
-    r = bring(d, &packages, &needs, err);
+    r = bring(d, images, &packages, &needs, err);
     if (r < 0)
         return r;
-    choices_make(d->choices, identity, lang, allowed, &needs, ret);
+    choices_make(d->choices, images, identity, lang, allowed, &needs, ret);
     return 0;
 }
 
@@ -207,13 +208,13 @@ static void list_names(const char *images, char ret[2 * TENANT_IMAGES_SIZE])
     ret[n] = '\0';
 }
 
-static bool refuse(struct daemon *d, const struct execution *e, const char *named,
-                   image_set_t allowed, int why, struct http_reply *reply)
+static bool refuse(const struct execution *e, const char *named, image_set_t allowed, int why,
+                   struct http_reply *reply)
 {
     char names[2 * TENANT_IMAGES_SIZE];
 
     if (why == -ENOENT) {
-        image_list_names(&d->images.known, allowed, names, sizeof(names));
+        image_list_names(&e->images->known, allowed, names, sizeof(names));
         return http_reply_error(reply, 400, "bad_request",
                                 "there is no image \"%.64s\" here; there is %s", named, names);
     }
@@ -235,10 +236,10 @@ static int choose(struct daemon *d, const struct skill_source *u, const char *la
 
     if (r < 0)
         return r;
-    r = choose_known(d, identity, lang, image, u->skill->image, allowed, &e->image);
+    r = choose_known(d, e->images, identity, lang, image, u->skill->image, allowed, &e->image);
     if (r != 0)
         return r < 0 ? r : 0;
-    return look(d, e->tenant, u, identity, lang, allowed, &e->image, err);
+    return look(d, e->images, e->tenant, u, identity, lang, allowed, &e->image, err);
 }
 
 bool chooser_choose(struct daemon *d, const struct skill *skill,
@@ -247,43 +248,48 @@ bool chooser_choose(struct daemon *d, const struct skill *skill,
                     const char *image, struct execution *e, struct http_reply *reply)
 {
     const struct skill_source u = {skill, archive, e->job.skill.fd, packages};
-    image_set_t allowed = choices_allowed(&d->images.known, &e->limits);
     const char *named = image ? image : skill->image;
+    image_set_t allowed;
     struct err err = {0};
-    int r = choose(d, &u, lang, image, allowed, e, &err);
+    int r;
 
+    images_unref(e->images);
+    e->images = image_tables_now(d->images);
+    allowed = choices_allowed(&e->images->known, &e->limits);
+    r = choose(d, &u, lang, image, allowed, e, &err);
     if (r == 0)
         return true;
     if (err.code)
         return failure_reply(reply, r, &err);
     /* A skill's that is not here was not what was refused. */
-    if (!image && named && image_list_find(&d->images.known, named) < 0)
+    if (!image && named && image_list_find(&e->images->known, named) < 0)
         named = NULL;
-    return refuse(d, e, named, allowed, r, reply);
+    return refuse(e, named, allowed, r, reply);
 }
 
-int chooser_find(struct daemon *d, const char *tenant, const char *digest,
-                 const struct chooser_packages *packages, const char *lang, const char *named,
-                 struct image_choice *ret, struct err *err)
+int chooser_find(struct daemon *d, const struct images *images, const char *tenant,
+                 const char *digest, const struct chooser_packages *packages, const char *lang,
+                 const char *named, struct image_choice *ret, struct err *err)
 {
     char identity[SHA256_HEX_SIZE];
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     _cleanup_fd_ int fd = -1;
     image_set_t allowed = 0;
-    int r = read_allowed(d, tenant, &allowed, err);
+    int r = read_allowed(d, images, tenant, &allowed, err);
 
     if (r < 0)
         return r;
     r = identify(digest, packages, identity, err);
     if (r < 0)
         return r;
-    r = choose_known(d, identity, lang, NULL, named, allowed, ret);
+    r = choose_known(d, images, identity, lang, NULL, named, allowed, ret);
     if (r != 0)
         return r < 0 ? err_set(err, EACCES, "its image may not be used") : 0;
     fd = objects_get(d->objects, digest, err);
     r = fd < 0 ? fd : skill_archive_reload(fd, digest, &archive, &skill, err);
-    return r < 0 ? r
-                 : look(d, tenant, &(struct skill_source){&skill, &archive, fd, packages},
-                        identity, lang, allowed, ret, err);
+    return r < 0
+               ? r
+               : look(d, images, tenant, &(struct skill_source){&skill, &archive, fd, packages},
+                      identity, lang, allowed, ret, err);
 }

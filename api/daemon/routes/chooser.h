@@ -26,17 +26,18 @@ struct chooser_packages chooser_packages_of(const struct registry_skill *row);
 
 /*
  * Says of what a skill needs where it is from in the image that its entry would run in, which
- * is *ret; image is the request's or NULL. Where no run would be accepted ret->why is "". 0;
- * -ENOENT: the tenant is gone; -ENOMEM; -EIO.
+ * is *ret, of images; image is the request's or NULL. Where no run would be accepted ret->why
+ * is "". 0; -ENOENT: the tenant is gone; -ENOMEM; -EIO.
  */
-int chooser_look(struct daemon *d, const char *tenant, const struct skill *skill,
-                 const struct skill_archive *archive, const struct chooser_packages *packages,
-                 const char *image, struct needs *needs, struct image_choice *ret,
-                 struct err *err);
+int chooser_look(struct daemon *d, const struct images *images, const char *tenant,
+                 const struct skill *skill, const struct skill_archive *archive,
+                 const struct chooser_packages *packages, const char *image,
+                 struct needs *needs, struct image_choice *ret, struct err *err);
 
 /*
- * Chooses for a draft whose skill and limits are set, and whose script is in lang; image is the
- * request's or NULL. The sources are read where nobody remembers them. False: there is a reply.
+ * Chooses of the images of now for a draft whose skill and limits are set, and whose script is
+ * in lang; image is the request's or NULL. The sources are read where nobody remembers them.
+ * False: there is a reply.
  */
 bool chooser_choose(struct daemon *d, const struct skill *skill,
                     const struct skill_archive *archive,
@@ -44,13 +45,13 @@ bool chooser_choose(struct daemon *d, const struct skill *skill,
                     const char *image, struct execution *e, struct http_reply *reply);
 
 /* The names of the images that a tenant may use, as one text. 0, -ENOENT or -EIO. */
-int chooser_images(struct daemon *d, const char *tenant, char *ret, size_t size,
-                   struct err *err);
+int chooser_images(struct daemon *d, const struct images *images, const char *tenant, char *ret,
+                   size_t size, struct err *err);
 
 /* The same for a script of a registered skill that names an image or NULL. 0; -EACCES; as of
  * chooser_look(). */
-int chooser_find(struct daemon *d, const char *tenant, const char *digest,
-                 const struct chooser_packages *packages, const char *lang, const char *named,
-                 struct image_choice *ret, struct err *err);
+int chooser_find(struct daemon *d, const struct images *images, const char *tenant,
+                 const char *digest, const struct chooser_packages *packages, const char *lang,
+                 const char *named, struct image_choice *ret, struct err *err);
 
 #endif

@@ -31,7 +31,7 @@
 
 struct daemon {
     struct registry *registry;
-    struct images images;
+    struct image_tables *images;
     struct choices *choices;
     struct profiles *profiles;
     struct jail *jail;
@@ -96,11 +96,19 @@ struct execution_given {
 bool execution_take(struct daemon *d, struct http_request *request,
                     const struct execution_given *given, struct http_reply *reply);
 
+/*
+ * Looks for images again, and tells the cluster what is here: as of image_tables_reload().
+ * -EEXIST: it is in a software host.
+ */
+int daemon_reload_images(struct daemon *d, struct image_changes *ret, struct err *err);
+/* Which images are here, as a node says it. */
+void daemon_list_images(struct daemon *d, struct node_entry *ret);
+
 http_handle_fn route_health, route_ready, route_metrics;
 http_handle_fn route_admin_tenant_create, route_admin_tenant_list, route_admin_tenant_get,
     route_admin_tenant_update, route_admin_tenant_delete;
 http_handle_fn route_admin_key_create, route_admin_key_list, route_admin_key_revoke,
-    route_admin_audit;
+    route_admin_audit, route_admin_images_reload;
 http_handle_fn route_admin_cluster_get, route_admin_cluster_init, route_admin_cluster_remove,
     route_admin_cluster_drain, route_admin_cluster_undrain, route_admin_cluster_drained;
 http_handle_fn route_skill_push, route_skill_validate, route_skill_list, route_skill_get,

@@ -51,15 +51,11 @@ static void note(struct daemon *d, const char *id, enum metrics_passing what, co
     log_info("forward", "execution=%s %s=%s", id, words[what], node[0] ? node : "unknown");
 }
 
-const char *forward_image(const struct daemon *d, const struct execution *e)
+const char *forward_image(const struct execution *e)
 {
-    return d->images.known.list[e->image.place].name;
-}
+    const char *image = execution_image(e);
 
-/* What the image is called that goes by "" here. */
-static const char *usual_image(const struct daemon *d)
-{
-    return d->images.known.list[0].name;
+    return image ? image : IMAGE_USUAL;
 }
 
 /* A node where it begins from what it needs. */
@@ -76,7 +72,7 @@ static enum forward_result find_holder(struct daemon *d, const struct execution 
         _cleanup_buf_ struct buf answer = buf_init(ANSWER_MAX);
         struct err ignored = {0};
 
-        r = cluster_call_holder(d->cluster, snapshot_name_hash(&name, usual_image(d)),
+        r = cluster_call_holder(d->cluster, snapshot_name_hash(&name, IMAGE_USUAL),
                                 buf_cstr(call), call->len, &answer, &ignored);
         if (r == -EAGAIN)
             return FORWARD_DOUBT;
@@ -109,8 +105,7 @@ static enum forward_result find_taker(struct daemon *d, const struct execution *
 {
     enum forward_result result = find_holder(d, e, call, ret_node);
 
-    return result == FORWARD_NOBODY ? find_room(d, forward_image(d, e), call, ret_node)
-                                    : result;
+    return result == FORWARD_NOBODY ? find_room(d, forward_image(e), call, ret_node) : result;
 }
 
 bool forward_has_snapshot(struct daemon *d, const struct execution *e)
@@ -125,7 +120,7 @@ static size_t list_snapshots(void *place, uint64_t *ret, size_t max)
 {
     const struct forward_place *p = place;
 
-    return snapshots_list(p->daemon->snapshots, usual_image(p->daemon), ret, max);
+    return snapshots_list(p->daemon->snapshots, IMAGE_USUAL, ret, max);
 }
 
 enum forward_result forward_send(struct daemon *d, const struct forward_wish *wish)

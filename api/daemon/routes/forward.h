@@ -26,7 +26,7 @@ enum forward_result {
 enum forward_result forward_send(struct daemon *d, const struct forward_wish *wish);
 
 /* What the image that it runs in is called by other nodes. Borrowed. */
-const char *forward_image(const struct daemon *d, const struct execution *e);
+const char *forward_image(const struct execution *e);
 
 /* What takes those of others. */
 struct forward_place {

@@ -39,6 +39,7 @@ static int check_names(struct skill *skill, struct err *err)
 /* An archive that is checked. What comes of it is the caller's. */
 struct taking {
     struct daemon *d;
+    const struct images *images; /* of now */
     struct http_request *request;
     int fd, tar_fd;
     const char *image;   /* that the request names, or NULL */
@@ -87,7 +88,7 @@ static int choose_packages(struct taking *t, struct skill_strings *warnings, str
     const struct wheels wheels = {.tar_fd = t->tar_fd,
                                   .archive = t->archive,
                                   .skill = t->skill,
-                                  .image = &t->d->images.known.list[t->choice->place].manifest,
+                                  .image = &t->images->known.list[t->choice->place].manifest,
                                   .wheelhouse = t->d->wheelhouse,
                                   .limits = &t->d->packages_limits,
                                   .spool = &spool,
@@ -114,8 +115,8 @@ void intake_packages_finish(struct intake_packages *packages)
 static int choose_image(struct taking *t, const struct chooser_packages *packages,
                         struct needs *needs, struct err *err)
 {
-    return chooser_look(t->d, t->request->caller.tenant, t->skill, t->archive, packages,
-                        t->image, needs, t->choice, err);
+    return chooser_look(t->d, t->images, t->request->caller.tenant, t->skill, t->archive,
+                        packages, t->image, needs, t->choice, err);
 }
 
 /*
@@ -136,7 +137,7 @@ static int choose_again(struct taking *t, struct needs *needs, struct err *err)
 static bool wants_wheelhouse(const struct taking *t, const struct needs *needs)
 {
     return t->d->wheelhouse[0] && needs->missing > 0 &&
-           image_manifest_obstacle(&t->d->images.known.list[t->choice->place].manifest);
+           image_manifest_obstacle(&t->images->known.list[t->choice->place].manifest);
 }
 
 /* An image that takes packages is better if the wheelhouse meets what is required. */
@@ -224,7 +225,9 @@ bool intake_archive(struct daemon *d, struct http_request *request, struct spool
                     struct skill *ret_skill, struct image_choice *ret_choice,
                     struct intake_packages *ret_packages, struct http_reply *reply)
 {
+    _cleanup_images_ struct images *images = image_tables_now(d->images);
     struct taking taking = {.d = d,
+                            .images = images,
                             .request = request,
                             .fd = spool_to_fd(upload),
                             .tar_fd = tar_fd,
@@ -258,6 +261,7 @@ static int look_at_code(struct daemon *d, const char *tenant, const struct reque
 {
     _cleanup_turn_ struct turn turn = {0};
     _cleanup_needs_ struct needs needs = {0};
+    _cleanup_images_ struct images *images = NULL;
     struct image_choice choice;
     int r;
 
@@ -269,8 +273,9 @@ static int look_at_code(struct daemon *d, const char *tenant, const struct reque
     r = needs_read(tar_fd, archive, skill, &needs, err);
     if (r < 0)
         return r;
-    r = chooser_look(d, tenant, skill, archive, &CHOOSER_NO_PACKAGES, q->image, &needs, &choice,
-                     err);
+    images = image_tables_now(d->images);
+    r = chooser_look(d, images, tenant, skill, archive, &CHOOSER_NO_PACKAGES, q->image, &needs,
+                     &choice, err);
     if (r < 0)
         return r;
     return needs_warn(&needs, &skill->warnings) < 0 ? err_no_memory(err) : 0;
@@ -409,13 +414,13 @@ static int write_orders(const struct image_manifest *image, const struct skill *
 }
 
 /* A skill that was written for another runner may name an image of that one's. */
-static int warn_of_image(const struct images *images, const struct skill *skill,
-                         const struct request *request, struct execution *e)
+static int warn_of_image(const struct skill *skill, const struct request *request,
+                         struct execution *e)
 {
-    if (!skill->image || request->image || images_find(images, skill->image) >= 0)
+    if (!skill->image || request->image || images_find(e->images, skill->image) >= 0)
         return 0;
     return skill_strings_add(&e->warnings, "there is no image %.64s here: it ran in %s",
-                             skill->image, images->known.list[e->image.place].name);
+                             skill->image, e->image.name);
 }
 
 int intake_entry(const struct skill *skill, const struct skill_archive *archive,
@@ -434,12 +439,10 @@ static int check_node(const struct image_listed *image, const char *lang, struct
     if (strcmp(lang, "node") != 0 || !image->manifest.known ||
         image_manifest_runs(&image->manifest, lang))
         return 0;
-    return err_set(
-        err, EINVAL,
-        "the image \"%s\" does not run node: use one that does (\"image: node\"), "
-        "which `skillvm image build node` makes on its machine and skillvmd finds when it "
-        "starts",
-        image->name);
+    return err_set(err, EINVAL,
+                   "the image \"%s\" does not run node: use one that does (\"image: node\"), "
+                   "which `skillvm image build node` makes on its machine",
+                   image->name);
 }
 
 /* What was chosen for another image goes with this one, or a script in Python does not run. */
@@ -460,7 +463,7 @@ int intake_plan(struct daemon *d, const struct skill *skill,
                 const struct skill_archive *archive, const struct request *request,
                 struct skill_entry *entry, struct execution *e, struct err *err)
 {
-    const struct image_listed *image = &d->images.known.list[e->image.place];
+    const struct image_listed *image = &e->images->known.list[e->image.place];
     int r = check_node(image, entry->lang, err);
 
     if (r < 0)
@@ -468,8 +471,8 @@ int intake_plan(struct daemon *d, const struct skill *skill,
     r = check_packages(image, entry->lang, e, err);
     if (r < 0)
         return r;
-    r = profiles_look(d->profiles, e->image.place, e->skill_digest, e->job.skill.fd, archive,
-                      entry, e->profile, err);
+    r = profiles_look(d->profiles, e->images, e->image.place, e->skill_digest, e->job.skill.fd,
+                      archive, entry, e->profile, err);
     if (r < 0)
         return r;
     if (choose_network(d, skill, request, e) < 0)
@@ -477,5 +480,5 @@ int intake_plan(struct daemon *d, const struct skill *skill,
     r = write_orders(&image->manifest, skill, entry, request, e);
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the execution");
-    return warn_of_image(&d->images, skill, request, e) < 0 ? err_no_memory(err) : 0;
+    return warn_of_image(skill, request, e) < 0 ? err_no_memory(err) : 0;
 }

@@ -46,18 +46,17 @@ static int add_pieces(struct execution *e, struct execution_cursor *cursor,
     return 0;
 }
 
-static void describe(const struct daemon *d, const struct execution *e, struct live_answer *ret)
+static void describe(const struct execution *e, struct live_answer *ret)
 {
-    if (!e->image.why[0])
+    if (!execution_image(e))
         return;
-    (void)snprintf(ret->image, sizeof(ret->image), "%s",
-                   d->images.known.list[e->image.place].name);
+    (void)snprintf(ret->image, sizeof(ret->image), "%s", execution_image(e));
     (void)snprintf(ret->image_reason, sizeof(ret->image_reason), "%s", e->image.why);
 }
 
 /* Appends an answer where it says something new. False: there is nothing. */
-static bool tell(const struct daemon *d, struct execution *e, const struct live_ask *ask,
-                 bool is_last, struct buf *answer)
+static bool tell(struct execution *e, const struct live_ask *ask, bool is_last,
+                 struct buf *answer)
 {
     _cleanup_buf_ struct buf pieces = buf_init(LIVE_LOG_MAX);
     struct execution_cursor cursor = {.told_ran = ask->is_begun};
@@ -69,7 +68,7 @@ static bool tell(const struct daemon *d, struct execution *e, const struct live_
         return true;
     if (!is_last && pieces.len == 0 && head.state == known)
         return false;
-    describe(d, e, &head);
+    describe(e, &head);
     (void)live_answer_write(&head, answer);
     (void)buf_append(answer, pieces.data, pieces.len);
     return true;
@@ -97,7 +96,7 @@ bool live_look(void *place, const struct live_ask *ask, bool is_last, struct buf
     }
     e = engine_find(p->daemon->engine, ask->tenant, ask->id);
     if (e)
-        is_told = tell(p->daemon, e, ask, is_last, answer);
+        is_told = tell(e, ask, is_last, answer);
     else
         (void)live_answer_write(&none, answer);
     execution_unref(e);

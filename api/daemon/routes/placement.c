@@ -31,8 +31,8 @@ static bool keep(struct daemon *d, struct http_request *http, const struct place
     /* It is in a file for a moment. */
     if (wish->len > RECORD_REQUEST_MAX / 2 && !http_request_hold(http, wish->len))
         return false;
-    r = waiting_keep(d->store, d->objects, forward_image(d, e), wish->text, wish->len,
-                     &e->request, &err);
+    r = waiting_keep(d->store, d->objects, forward_image(e), wish->text, wish->len, &e->request,
+                     &err);
     e->request.retries = e->retries;
     e->waits = r == 0;
     return r == 0 || failure_reply(reply, r, &err);

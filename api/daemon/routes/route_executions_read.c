@@ -105,15 +105,13 @@ struct unfinished {
     const char *image_reason;
 };
 
-static struct unfinished unfinished_here(const struct daemon *d, struct execution *e)
+static struct unfinished unfinished_here(struct execution *e)
 {
-    bool has_image = e->image.why[0] != '\0';
-
     return (struct unfinished){
         .is_live = true,
         .runs = execution_get_state(e) != EXECUTION_ACCEPTED,
-        .image = has_image ? d->images.known.list[e->image.place].name : NULL,
-        .image_reason = has_image ? e->image.why : NULL,
+        .image = execution_image(e),
+        .image_reason = execution_image(e) ? e->image.why : NULL,
     };
 }
 
@@ -167,7 +165,7 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
 
     if (!live_lookup(d, tenant, id, LIMIT_LOG_BYTES, &live, reply))
         return;
-    known = live.e ? unfinished_here(d, live.e) : unfinished_elsewhere(&live);
+    known = live.e ? unfinished_here(live.e) : unfinished_elsewhere(&live);
     /* Read after the state: what ended in between has its result in the row. */
     if (live.e && (!lookup_row(d, tenant, id, row, reply) || !lookup_result(d, row, reply)))
         return;

@@ -78,8 +78,7 @@ static void reply_accepted(struct http_reply *reply, unsigned status, const stru
     json_write_string(&w, "digest", archive->digest);
     if (status == 201)
         write_previous(&w, push);
-    json_write_string(
-        &w, "image", image->why[0] ? push->daemon->images.known.list[image->place].name : NULL);
+    json_write_string(&w, "image", image->why[0] ? image->name : NULL);
     json_write_string(&w, "image_reason", image->why[0] ? image->why : NULL);
     /* What was there keeps what it was given. */
     wheels_write_packages(status == 200 || push->is_new ? push->packages.layer.packages
@@ -171,12 +170,13 @@ static void choose_for_kept(struct push *push, const struct skill *skill,
 {
     const struct chooser_packages packages = chooser_packages_of(&push->before);
     _cleanup_skill_entry_ struct skill_entry entry = {0};
+    _cleanup_images_ struct images *images = image_tables_now(push->daemon->images);
     struct image_choice choice;
     struct err ignored = {0};
 
     (void)skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored);
-    if (chooser_find(push->daemon, push->request->caller.tenant, archive->digest, &packages,
-                     entry.lang, skill->image, &choice, &ignored) == 0)
+    if (chooser_find(push->daemon, images, push->request->caller.tenant, archive->digest,
+                     &packages, entry.lang, skill->image, &choice, &ignored) == 0)
         push->image = choice;
 }
 

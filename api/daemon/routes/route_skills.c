@@ -213,6 +213,7 @@ static int read_needs(struct daemon *d, const char *tenant, const struct registe
 {
     struct chooser_packages packages = chooser_packages_of(&found->row);
     _cleanup_turn_ struct turn turn = {0};
+    _cleanup_images_ struct images *images = image_tables_now(d->images);
     struct image_choice choice;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     int r = turn_take(&turn, d, tenant, err);
@@ -226,7 +227,7 @@ static int read_needs(struct daemon *d, const char *tenant, const struct registe
     if (r < 0)
         return r;
     packages.fd = found->packages_fd;
-    return chooser_look(d, tenant, skill, &archive, &packages, NULL, ret, &choice, err);
+    return chooser_look(d, images, tenant, skill, &archive, &packages, NULL, ret, &choice, err);
 }
 
 void route_skill_inspect(void *ctx, struct http_request *request, struct http_reply *reply)

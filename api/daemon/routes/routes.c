@@ -71,6 +71,8 @@ const struct http_route daemon_routes[] = {
     {"DELETE", "/v1/admin/keys/:", route_admin_key_revoke, .access = HTTP_ACCESS_OPERATOR},
     {"GET", "/v1/admin/audit", route_admin_audit, .access = HTTP_ACCESS_OPERATOR,
      .query = {"limit", "cursor", "tenant"}},
+    {"POST", "/v1/admin/images/reload", route_admin_images_reload,
+     .access = HTTP_ACCESS_OPERATOR},
     {"GET", "/v1/admin/cluster", route_admin_cluster_get, .access = HTTP_ACCESS_OPERATOR},
     {"POST", "/v1/admin/cluster", route_admin_cluster_init, .access = HTTP_ACCESS_OPERATOR},
     {"DELETE", "/v1/admin/cluster/nodes/:", route_admin_cluster_remove,

@@ -349,13 +349,15 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
                                       .packages = tool->packages,
                                       .images = images,
                                       .script = tool->script ? tool->script : ""};
+    _cleanup_images_ struct images *now = NULL;
     struct image_choice choice;
     int r;
 
     tool->is_pending = false;
     if (tool->schema || !tool->is_python)
         return 0;
-    r = chooser_images(d, tenant, images, sizeof(images), err);
+    now = image_tables_now(d->images);
+    r = chooser_images(d, now, tenant, images, sizeof(images), err);
     if (r < 0)
         return r;
     r = take_known(d, &key, tool, err);
@@ -363,14 +365,14 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
         return r;
     if (!promises(d, tool))
         return 0;
-    r = chooser_find(d, tenant, tool->digest,
+    r = chooser_find(d, now, tenant, tool->digest,
                      &(struct chooser_packages){tool->packages, -1, tool->packages_list,
                                                 (unsigned)tool->packages_python},
                      "python", tool->image, &choice, err);
     /* Where it would not run, nobody looks. */
     if (r < 0)
         return r == -EACCES ? 0 : r;
-    images_write(&d->images, choice.place, image);
+    images_write(now, choice.place, image);
     r = prober_ask(d->prober, tenant, &script, &key);
     if (r < 0)
         return r == -ENODATA ? 0 : r;

@@ -240,6 +240,8 @@ static void hurt(struct world *w, unsigned n)
     enum fault faults[N_FAULTS];
     const unsigned n_faults = list_faults(w, faults);
 
+    if (n_faults == 0)
+        return;
     for (unsigned i = 0; i < n; i++) {
         unsigned at = n_sent(&w->chaos) + w->chaos.wanted / (2 * n);
         enum fault fault = faults[n <= n_faults ? n_faults - 1 - i : draw(w, n_faults)];

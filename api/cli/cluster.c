@@ -78,6 +78,8 @@ static void print_changes(const cJSON *changes)
                    cJSON_IsTrue(verbs_member(changes, "takes_keys")) ? ""
                                                                      : ", no keys are taken");
     show_field("changes", 8, text);
+    if (verbs_text(changes, "no_room"))
+        show_field("full", 8, verbs_text(changes, "no_room"));
 }
 
 /* A node is joined without it, so nothing else says so. */

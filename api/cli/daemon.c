@@ -165,10 +165,11 @@ static pid_t fork_daemon(const struct cli *cli, const struct daemon_settings *se
 static int ask_ready(struct skillvm *client, int pidfd, char *text, struct err *err)
 {
     struct pollfd ended = {.fd = pidfd, .events = POLLIN};
-    struct skillvm_error why;
+    struct skillvm_error why = {0};
     int result = skillvm_ready(client, &why);
 
-    if (result == 0)
+    /* Without its cluster it goes on with what it has, for as long as that takes. */
+    if (result == 0 || strcmp(why.name, "cut_off") == 0)
         return 0;
     if (result == -ENOTRECOVERABLE || (result == -EREMOTEIO && why.http_status != 503))
         return err_set(err, -result, "the daemon cannot get ready: %s", why.message);

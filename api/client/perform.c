@@ -297,11 +297,11 @@ static int explain_status(struct transfer *t, long status, struct skillvm_error 
     cJSON *json = body ? cJSON_Parse(body) : NULL;
     const char *code = text_of(json, "error"), *message = text_of(json, "message");
     const char *state = text_of(json, "status");
-    const cJSON *check = find_check(json);
+    const cJSON *check = state ? find_check(json) : NULL;
     curl_off_t retry_after = 0;
     int result;
 
-    if (check && state && strcmp(state, "failed") == 0)
+    if (check && strcmp(state, "failed") == 0)
         result =
             client_fail(error, ENOTRECOVERABLE, "%s: %s", check->string, check->valuestring);
     else if (check)
@@ -316,7 +316,10 @@ static int explain_status(struct transfer *t, long status, struct skillvm_error 
     if (error) {
         error->http_status = (int)status;
         error->retry_after_s = retry_after > 0 ? (unsigned)retry_after : 0;
-        (void)snprintf(error->name, sizeof(error->name), "%s", code ? code : "");
+        (void)snprintf(error->name, sizeof(error->name), "%s",
+                       code    ? code
+                       : check ? state
+                               : "");
     }
     cJSON_Delete(json);
     return result;

@@ -249,7 +249,8 @@ int skillvm_call_tool(struct skillvm *client, const char *name, const char *argu
 
 /*
  * Asks whether executions can start at once. -EREMOTEIO: not yet, and the message says what it
- * waits for; -ENOTRECOVERABLE: it never will be.
+ * waits for; -ENOTRECOVERABLE: it never will be. The name is the daemon's word for its state:
+ * "cut_off" where nothing is wrong but that it is cut off from its cluster.
  */
 int skillvm_ready(struct skillvm *client, struct skillvm_error *error);
 

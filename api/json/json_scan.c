@@ -37,8 +37,12 @@ bool json_scan_take(struct json_scanner *s, char c)
 
 void json_scan_space(struct json_scanner *s)
 {
-    while (s->at < s->len && strchr(" \t\r\n", s->text[s->at]) && s->text[s->at] != '\0')
-        s->at++;
+    for (; s->at < s->len; s->at++) {
+        char c = s->text[s->at];
+
+        if (c != ' ' && c != '\n' && c != '\r' && c != '\t')
+            return;
+    }
 }
 
 static int scan_escape(struct json_scanner *s, struct err *err)
@@ -57,14 +61,28 @@ static int scan_escape(struct json_scanner *s, struct err *err)
     return 0;
 }
 
+/* Most of a text is this. */
+static void skip_plain(struct json_scanner *s)
+{
+    const unsigned char *text = (const unsigned char *)s->text;
+    size_t at = s->at;
+
+    while (at < s->len && text[at] >= 0x20 && text[at] < 0x80 && text[at] != '"' &&
+           text[at] != '\\')
+        at++;
+    s->at = at;
+}
+
 static int scan_string(struct json_scanner *s, struct err *err)
 {
     if (!json_scan_take(s, '"'))
         return json_scan_bad(s, err, "a string in double quotes");
     for (;;) {
-        int c = peek(s);
         size_t n;
+        int c;
 
+        skip_plain(s);
+        c = peek(s);
         if (c < 0)
             return json_scan_bad(s, err, "the closing \" of a string");
         if (c < 0x20)

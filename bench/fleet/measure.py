@@ -103,7 +103,8 @@ class Measure:
 
     def follow(self, servers):
         """Keys as rows: how fast they are written, how fast a node that is there follows, how
-        long one takes that comes later, and what all of it holds in memory."""
+        long one takes that comes later, and what all of it holds in memory; then as many
+        executions beside them."""
         from world import Node, cpu_seconds, status_mib
         n = self.rows_wanted
         with Node(servers, "a") as a:
@@ -116,8 +117,8 @@ class Measure:
             found = self.run("keys", servers.urls[0], tenant, 0, n)
             a.wait_revision(began + 1 + n)
             seconds = time.monotonic() - started
-            if a.keys() != n:
-                raise RuntimeError(f"of {n} keys the node has {a.keys()}")
+            if a.rows("keys") != n:
+                raise RuntimeError(f"of {n} keys the node has {a.rows('keys')}")
             self.add("follow", f"{n:,} keys written, by one writer with 512 in flight", n=n,
                      seconds=round(found["seconds"], 2),
                      rows_per_second=round(n / found["seconds"], 1),
@@ -132,20 +133,34 @@ class Measure:
             self.add("memory", "the servers, more by the rows (MiB, each)", n=n,
                      mib=[round(after - before, 1) for after, before in
                           zip(servers.resident_mib(), servers_rss)])
-            self._catch_up(servers, n, began + 1 + n)
+            self._catch_up(servers, "late", "has them", began + 1 + n, {"keys": n})
+            with tempfile.TemporaryDirectory() as folder:
+                a.client.push_skill(self._skill(folder, "demo", 1))
+            one = a.client.run("demo", env={"FAKE": "exit"}).execution_id
+        # Without a node that follows them meanwhile: the new one has the processors.
+        found = self.run("records", servers.urls[0], one, n)
+        self.add("follow", f"{n:,} executions written, as ended, by one writer", n=n,
+                 seconds=round(found["seconds"], 2),
+                 rows_per_second=round(n / found["seconds"], 1),
+                 bytes_per_row=round(found["bytes"] / n))
+        self._catch_up(servers, "later", "has both", began + 1 + n,
+                       {"keys": n, "executions": n + 1})
 
-    def _catch_up(self, servers, n, revision):
+    def _catch_up(self, servers, name, what, revision, rows):
+        """A new node; rows are tables and how many each is to have then."""
         from world import Node, cpu_seconds, status_mib
-        started = time.monotonic()
-        with Node(servers, "late") as late:
+        n, started = sum(rows.values()), time.monotonic()
+        with Node(servers, name) as late:
             late.wait_revision(revision)
             seconds = time.monotonic() - started
-            if late.keys() != n:
-                raise RuntimeError(f"of {n} keys the new node has {late.keys()}")
-            self.add("follow", "a new node is joined and has them, from its start", n=n,
+            for table_name, wanted in rows.items():
+                if late.rows(table_name) != wanted:
+                    raise RuntimeError(f"of {wanted} {table_name} the new node has "
+                                       f"{late.rows(table_name)}")
+            self.add("follow", f"a new node is joined and {what}, from its start", n=n,
                      seconds=round(seconds, 2), rows_per_second=round(n / seconds, 1),
                      cpu_seconds=round(cpu_seconds(late.pid), 2))
-            self.add("memory", "a new node, at most while it catches up (MiB)", n=n,
+            self.add("memory", f"a new node that {what}, at most while it catches up (MiB)", n=n,
                      mib=round(status_mib(late.pid, "VmHWM"), 1),
                      resident_mib=round(status_mib(late.pid, "VmRSS"), 1))
 
@@ -314,7 +329,7 @@ def arguments(words=None):
     parser.add_argument("--only", action="append", choices=tuple(PARTS), metavar="PART",
                         help=f"measure one part: {', '.join(PARTS)}; may repeat")
     parser.add_argument("--rows", type=int, default=100000,
-                        help="keys that a node follows (default 100000)")
+                        help="keys, and executions, that a node follows (default 100000)")
     parser.add_argument("--build", type=Path, default=ROOT / "build", metavar="DIR",
                         help="where the programs are (default build)")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench-fleet",

@@ -3,11 +3,16 @@
  * Does one thing to NATS servers, times it and prints one JSON object; what it means is for
  * others. Times of single steps are milliseconds.
  *
- *   streams publish URL STREAM REPLICAS BYTES N IN_FLIGHT   messages with acknowledgement into
- * a stream of its own; 1: one at a time streams keys URL TENANT FIRST N       changes that make
- * keys, as a node writes them streams request URL OTHER N           requests by way of one
- * server to who is at another streams watch BYTES N WATCHERS URL…   entries of one bucket, each
- * to so many watchers
+ *   streams publish URL STREAM REPLICAS BYTES N IN_FLIGHT
+ *       messages with acknowledgement into a stream of its own; 1: one at a time
+ *   streams keys URL TENANT FIRST N
+ *       changes that make keys, as a node writes them
+ *   streams records URL EXECUTION N
+ *       records like that of an execution that is there
+ *   streams request URL OTHER N
+ *       requests by way of one server to who is at another
+ *   streams watch BYTES N WATCHERS URL…
+ *       entries of one bucket, each to so many watchers
  *
  * A stream that it made is gone when it ends well.
  */
@@ -185,6 +190,46 @@ static void keys(char **args)
     finish(connection, js);
 }
 
+/* What is said of one for another: each place where its id is. */
+static void rename_in(char *text, const char *from, const char *to)
+{
+    for (char *at = text; (at = strstr(at, from)); at += strlen(to))
+        memcpy(at, to, strlen(to));
+}
+
+static void records(char **args)
+{
+    size_t n = strtoul(args[2], NULL, 10), len = strlen(args[1]);
+    char *const text = payload, subject[128], id[64], before[64];
+    natsConnection *connection = connect_to(args[0]);
+    jsCtx *js = stream_of(connection, KEYS_FLIGHT);
+    natsMsg *message = NULL;
+    uint64_t began_ns;
+    jsErrCode code = 0;
+
+    (void)snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", args[1]);
+    need(js_GetLastMsg(&message, js, "KV_skillvm_executions", subject, NULL, &code), subject);
+    (void)snprintf(text, sizeof(payload), "%.*s", natsMsg_GetDataLength(message),
+                   natsMsg_GetData(message));
+    natsMsg_Destroy(message);
+    (void)snprintf(before, sizeof(before), "%s", args[1]);
+    began_ns = clock_monotonic_ns();
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(id, sizeof(id), "exec_%032llx",
+                       (unsigned long long)(i + 1) * 0x9e3779b97f4a7c15ull);
+        if (strlen(id) != len)
+            need(NATS_INVALID_ARG, args[1]);
+        rename_in(text, before, id);
+        memcpy(before, id, sizeof(before));
+        (void)snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
+        need(js_PublishAsync(js, subject, text, (int)strlen(text), NULL), "publish");
+    }
+    await_all(js);
+    (void)printf("{\"n\":%zu,\"seconds\":%.4f,\"bytes\":%zu}\n", n, seconds_since(began_ns),
+                 n * strlen(text));
+    finish(connection, js);
+}
+
 static void reply(natsConnection *connection, natsSubscription *sub, natsMsg *message,
                   void *closure)
 {
@@ -299,6 +344,8 @@ int main(int argc, char **argv)
         publish(argv + 2);
     else if (argc == 6 && strcmp(argv[1], "keys") == 0)
         keys(argv + 2);
+    else if (argc == 5 && strcmp(argv[1], "records") == 0)
+        records(argv + 2);
     else if (argc == 5 && strcmp(argv[1], "request") == 0)
         request(argv + 2);
     else if (argc >= 6 && strcmp(argv[1], "watch") == 0 &&

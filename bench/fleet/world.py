@@ -134,11 +134,11 @@ class Node:
         """Until it is joined and has made every change up to this one."""
         return wait_for(f"revision {revision}", lambda: self._at(revision))
 
-    def keys(self):
+    def rows(self, table):
         """How many its database has."""
         path = self.daemon.dir / "data" / "skillvm.db"
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
-            return database.execute("SELECT count(*) FROM keys").fetchone()[0]
+            return database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
 
     def _at(self, revision):
         said = self.cluster()

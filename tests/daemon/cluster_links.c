@@ -15,6 +15,9 @@
 #define BUCKET "links"
 #define LINKS  200u
 #define MANY   60000u
+/* More than a link has room for. */
+#define LARGE      65536
+#define LARGE_MANY 1600u
 
 struct flood {
     natsConnection *connection;
@@ -150,11 +153,73 @@ static void a_watch_goes_on_however_much_there_is(void **state)
     nats_end(&w);
 }
 
+/* Takes what comes in turn, slower than it is sent, until it is all or something was lost. */
+static uint64_t take_slowly(const struct cluster_driver *driver, struct cluster_link *link,
+                            uint64_t revision)
+{
+    const uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+    struct err err = {0};
+
+    assert_int_equal(driver->watch(link, BUCKET, revision, &err), CLUSTER_OK);
+    while (revision < LARGE_MANY && clock_monotonic_ns() < until_ns) {
+        struct cluster_entry entry = {0};
+        bool some = false;
+
+        if (driver->next(link, 1000, &some, &entry, &err) != CLUSTER_OK)
+            break;
+        if (!some)
+            continue;
+        assert_int_equal(entry.revision, revision + 1);
+        revision = entry.revision;
+        driver->release(&entry);
+        usleep(1000);
+    }
+    return revision;
+}
+
+/* Where a link has no room for what comes, what it has room for is taken: so who begins again
+ * from there gets on. */
+static void what_came_before_a_loss_is_taken(void **state)
+{
+    static char text[LARGE];
+    struct cluster_bucket bucket = {
+        .name = BUCKET, .replicas = 1, .max_bytes = 256 << 20, .max_value_bytes = 2 * LARGE};
+    const struct cluster_driver *driver;
+    struct nats_world w = {0};
+    struct err err = {0};
+    struct cluster_link *link;
+    uint64_t revision = 0;
+    char url[512], key[32];
+
+    (void)state;
+    nats_begin(&w, 1);
+    (void)nats_urls(&w, url, sizeof(url));
+    assert_int_equal(driver_load(&driver, &err), 0);
+    link = open_link(driver, url);
+    assert_int_equal(driver->bucket_make(link, &bucket, &err), CLUSTER_OK);
+    memset(text, 'x', sizeof(text));
+    for (unsigned i = 0; i < LARGE_MANY; i++) {
+        snprintf(key, sizeof(key), "key%u", i);
+        assert_int_equal(driver->put(link, BUCKET, key, text, sizeof(text), 0, NULL, &err),
+                         CLUSTER_OK);
+    }
+    driver->close(link);
+    for (unsigned rounds = 0; revision < LARGE_MANY; rounds++) {
+        link = open_link(driver, url);
+        revision = take_slowly(driver, link, revision);
+        driver->close(link);
+        if (rounds == 2)
+            fail_msg("it has come to the %lluth", (unsigned long long)revision);
+    }
+    nats_end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_link_is_closed_while_entries_come),
         cmocka_unit_test(a_watch_goes_on_however_much_there_is),
+        cmocka_unit_test(what_came_before_a_loss_is_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

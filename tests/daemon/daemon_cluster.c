@@ -14,11 +14,27 @@
 #define JOINED      "\"state\":\"joined\",\"reason\":null"
 #define OTHER(name) "\"node\":\"" name "\",\"alive\":true,\"state\":\"joined\""
 #define THREE       "  replicas: 3\n"
+#define CUT_OFF     "\"status\":\"cut_off\",\"checks\":{\"snapshot\":\"ok\""
 
 static void end_node(struct harness *h)
 {
     assert_int_equal(harness_stop(h, SIGTERM), 0);
     harness_finish(h);
+}
+
+/* The daemon says one reason or another, by what its last look met. */
+static void wait_ready_says(const struct harness *h, int status, const char *part)
+{
+    bool says = false;
+
+    for (unsigned i = 0; !says && i < 4000; i++) {
+        struct answer a = harness_get(h, "/ready");
+
+        says = a.status == status && answer_has(&a, part);
+        answer_finish(&a);
+        usleep(20000);
+    }
+    assert_true(says);
 }
 
 /* The whole of a node's life: not initialised, joined, seen, gone. */
@@ -31,11 +47,11 @@ static void nodes_join_and_see_each_other(void **state)
     nats_begin(&w, 3);
     nats_start_node(&a, &w, "a", THREE "  labels: rack=a7 disk=nvme\n");
     nats_wait_node(&a, "\"state\":\"cut_off\",\"reason\":\"not_initialised\"");
-    /* It is ready all the same, and says why it is not joined. */
-    harness_wait_ready(&a);
-    expect(harness_get(&a, "/ready"), 200, "run `skillvm cluster init`");
+    wait_ready_says(&a, 503, CUT_OFF);
+    expect(harness_get(&a, "/ready"), 503, "run `skillvm cluster init`");
     nats_make(&a);
     nats_wait_node(&a, JOINED);
+    harness_wait_ready(&a);
     expect(nats_ask(&a, "POST", ""), 200, "\"made\":false");
     expect(harness_get(&a, "/ready"), 200, "\"cluster\":\"ok\"");
     nats_start_node(&b, &w, "b", "");
@@ -116,21 +132,6 @@ static void push_sure(const struct harness *h)
     assert_int_equal(status, 201);
 }
 
-/* The daemon says one reason or another, by what its last look met. */
-static void wait_ready_says(const struct harness *h, const char *part)
-{
-    bool says = false;
-
-    for (unsigned i = 0; !says && i < 4000; i++) {
-        struct answer a = harness_get(h, "/ready");
-
-        says = a.status == 200 && answer_has(&a, part);
-        answer_finish(&a);
-        usleep(20000);
-    }
-    assert_true(says);
-}
-
 /* Without a majority a node is cut off, says so, and takes nothing that it could lose. */
 static void without_a_majority_a_node_is_cut_off(void **state)
 {
@@ -147,7 +148,7 @@ static void without_a_majority_a_node_is_cut_off(void **state)
     nats_kill(&w, 0);
     nats_kill(&w, 1);
     nats_wait_node(&a, "\"state\":\"cut_off\",\"reason\":\"no_quorum\"");
-    wait_ready_says(&a, "no majority of the servers answers");
+    wait_ready_says(&a, 503, "no majority of the servers answers");
     harness_wait_metrics(&a, "\nskillvm_cluster_joined 0\n", true);
     expect_unavailable(&a);
     assert_int_equal(harness_push(&a, "more", "1.0", "print(1)"), 503);
@@ -158,6 +159,7 @@ static void without_a_majority_a_node_is_cut_off(void **state)
     for (size_t i = 0; i < 3; i++)
         nats_restart(&w, i);
     nats_wait_node(&a, JOINED);
+    wait_ready_says(&a, 200, "\"cluster\":\"ok\"");
     end_node(&a);
     nats_end(&w);
 }

@@ -20,8 +20,10 @@
 #define TOLD     "\nskillvm_cluster_audit_untold 0\n"
 #define FOLLOWED "\"audit\":{\"followed\":true,"
 #define WRONG    "Authorization: Bearer skv_nobodys\r\n"
-#define DIGITS   "0123456789abcdef0123456789abcdef"
-#define MEMBERS  "\"tenant\":\"default\",\"actor\":\"uid:0\",\"action\":\"skill.push\""
+/* More than are read again when who follows them begins. */
+#define REVISIONS 1100u
+#define DIGITS    "0123456789abcdef0123456789abcdef"
+#define MEMBERS   "\"tenant\":\"default\",\"actor\":\"uid:0\",\"action\":\"skill.push\""
 
 struct world {
     struct nats_world nats;
@@ -322,6 +324,36 @@ static void nonsense_is_left_out(void **state)
     end(&w);
 }
 
+/*
+ * Of a later version, it is stepped over. Yet a process that begins reads from it on, for it
+ * may be of that version; what began with the last of all would not see it, for more came than
+ * is read again.
+ */
+static void a_newer_entry_is_read_again(void **state)
+{
+    static const char newer[] = "{\"schema\":2,\"what\":\"ever\"}";
+    struct world w = {0};
+
+    (void)state;
+    begin(&w);
+    nats_publish(&w.nats, "$KV.skillvm_audit.c." DIGITS, newer, strlen(newer));
+    nats_wait_refused(&w.b, "newer_schema", "c." DIGITS);
+    for (unsigned i = 0; i < REVISIONS; i++)
+        publish(&w, "d." DIGITS, "\"at_ns\":5," MEMBERS ",\"target\":\"d\",\"detail\":\"\"");
+    push(&w.a, "later");
+    wait_shown(&w.b, "a", "skill.push", "later");
+    for (unsigned round = 0; round < 2; round++) {
+        nodes_stop(&w.b);
+        nats_start_node(&w.b, &w.nats, "b", "");
+        nats_wait_refused(&w.b, "newer_schema", "c." DIGITS);
+        nodes_wait(&w.b, "/v1/admin/cluster", 200, FOLLOWED);
+        expect_same(&w.a, &w.b);
+    }
+    assert_int_equal(count(&w.b, "later"), 1);
+    assert_int_equal(count(&w.b, "d"), 1);
+    end(&w);
+}
+
 /* Takes a page, adds what it names to a list, and gives the cursor of the next one. */
 static bool next_page(const struct harness *h, char cursor[192], char *names, size_t size)
 {
@@ -390,6 +422,7 @@ int main(void)
         cmocka_unit_test(what_servers_may_have_lost_is_told_once_more),
         cmocka_unit_test(the_servers_keep_the_last_of_it),
         cmocka_unit_test(nonsense_is_left_out),
+        cmocka_unit_test(a_newer_entry_is_read_again),
         cmocka_unit_test(pages_neither_repeat_nor_skip),
     };
 

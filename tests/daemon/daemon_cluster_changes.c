@@ -237,12 +237,17 @@ static void a_key_is_revoked_everywhere_within_a_second(void **state)
  */
 static void a_full_registry_changes_nothing(void **state)
 {
-    char key[80], id[64], json[64], path[64];
+    char key[80], id[64], json[64], path[64], log[128];
     struct world w = {0};
     int status = 201;
 
     (void)state;
     begin(&w);
+    nodes_end(&w.a);
+    w.a = (struct harness){0};
+    nodes_start_logged(&w.a, &w.nats, "a", THREE, log);
+    nats_wait_node(&w.a, NODE_JOINED);
+    expect(harness_get(&w.a, "/v1/admin/cluster"), 200, "\"no_room\":null");
     nodes_tenant(&w.a, "acme");
     nodes_key(&w.a, "acme", key, id);
     nodes_wait_key(&w.b, key, 200);
@@ -261,11 +266,16 @@ static void a_full_registry_changes_nothing(void **state)
     }
     expect(harness_get(&w.a, path), 404, "");
     expect(harness_get(&w.b, path), 404, "");
+    /* The operator sees it, too. */
+    expect(harness_get(&w.a, "/v1/admin/cluster"), 200,
+           "\"no_room\":\"the servers have no room");
+    nodes_wait_log(log, "changes=refused node=a message=\"the servers have no room", 1);
     nats_wait_node(&w.a, NODE_JOINED);
     nats_wait_node(&w.b, NODE_JOINED);
     assert_int_equal(nodes_try_key(&w.a, key), 200);
     assert_int_equal(nodes_try_key(&w.b, key), 200);
     nats_limit(&w.nats, NATS_CHANGES, 1 << 20);
+    nodes_wait(&w.a, "/v1/admin/cluster", 200, "\"no_room\":null");
     expect(nodes_admin_sure(&w.b, "POST", TENANTS, json), 201, "");
     nodes_wait(&w.a, path, 200, "");
     end(&w);

@@ -402,7 +402,7 @@ static void without_a_place_for_what_they_leave_it_is_told(void **state)
     nats_delete_bucket(&w.nats, "OBJ_skillvm_artifacts");
     nats_wait_node(&w.a, NODE_CUT_OFF("no_objects"));
     nats_wait_node(&w.b, NODE_CUT_OFF("no_objects"));
-    nodes_wait(&w.a, "/ready", 200, "a bucket of objects");
+    nodes_wait(&w.a, "/ready", 503, "a bucket of objects");
     expect(harness_run(&w.a, "{" FAKE("files") "}"), 503, "cluster_unavailable");
     /* Where it ran it is there as before. */
     expect(get_of(&w.a, before, "/files/a.txt"), 200, "alpha");

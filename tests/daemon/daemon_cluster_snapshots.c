@@ -4,17 +4,20 @@
 
 #include "tests/daemon/waiting_world.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #define expect harness_expect
 
-#define NODES   3
-#define A       (&w.nodes[0])
-#define B       (&w.nodes[1])
-#define C       (&w.nodes[2])
-#define WARM    "{\"skill\":\"warm\",\"env\":{\"FAKE\":\"exit\"}}"
+#define NODES 3
+#define A     (&w.nodes[0])
+#define B     (&w.nodes[1])
+#define C     (&w.nodes[2])
+#define WARM  "{\"skill\":\"warm\",\"env\":{\"FAKE\":\"exit\"}}"
+#define LONG(of)                                                                               \
+    "{\"skill\":\"" of "\",\"env\":{\"FAKE\":\"ticks\"},\"timeout\":600,\"async\":true}"
 #define PLAIN   "{" WAITING_OF("exit") "}"
 #define RAN(n)  "\nskillvm_executions_total{status=\"success\"} " n "\n"
 #define SENT(n) "\nskillvm_cluster_executions_total{what=\"sent\"} " n "\n"
@@ -153,6 +156,43 @@ static void of_two_with_room_the_better_one_runs_it(void **state)
     end(&w);
 }
 
+static void *send_warm(void *ctx)
+{
+    const struct world *w = ctx;
+    static struct answer answer;
+
+    answer = harness_run(&w->nodes[0], LONG("warm"));
+    return &answer;
+}
+
+/* Who comes while another node is asked does not take its slot, but goes where there is room.
+ */
+static void who_asks_another_keeps_its_slot(void **state)
+{
+    char warm[38], plain[38];
+    struct world w = {0};
+    pthread_t thread;
+    void *answer;
+
+    (void)state;
+    begin(&w, 3);
+    warm_up(A, B);
+    nats_wait_node(A, "\"loads\":{\"nodes\":2");
+    harness_freeze(B->pid);
+    assert_int_equal(pthread_create(&thread, NULL, send_warm, &w), 0);
+    harness_wait_metrics(A, "\nskillvm_executions_queued 1\n", true);
+    nodes_submit(A, LONG("demo"), plain);
+    nodes_wait(C, nodes_path_of(plain), 200, "\"status\":\"running\"");
+    assert_int_equal(pthread_join(thread, &answer), 0);
+    assert_int_equal(((struct answer *)answer)->status, 202);
+    nodes_take_id(answer, warm);
+    nodes_wait(A, nodes_path_of(warm), 200, "\"status\":\"running\"");
+    assert_int_equal(kill(B->pid, SIGCONT), 0);
+    waiting_end(C, plain);
+    waiting_end(A, warm);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +200,7 @@ int main(void)
         cmocka_unit_test(where_it_has_no_room_another_runs_it),
         cmocka_unit_test(where_it_is_gone_another_runs_it),
         cmocka_unit_test(of_two_with_room_the_better_one_runs_it),
+        cmocka_unit_test(who_asks_another_keeps_its_slot),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

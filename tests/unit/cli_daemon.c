@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which daemon a command may stop, and whose marks it may remove. This program is its own
- * daemon: called skillvmd it listens and waits, or ends at once where the directory is taken.
+ * Which daemon a command may stop, whose marks it may remove, and when one has started. This
+ * program is its own daemon: called skillvmd it listens and says what the file "answer" has, or
+ * ends at once where the directory is taken.
  */
 #include "api/cli/daemon.h"
 
@@ -33,6 +34,22 @@
 static struct cli cli;
 static const struct daemon_settings none;
 
+/* To whoever comes, once he has asked. */
+static void answer(int listener, const char *data_dir)
+{
+    _cleanup_fd_ int fd = accept(listener, NULL, NULL);
+    char path[PATH_MAX], text[1024];
+    ssize_t n;
+
+    snprintf(path, sizeof(path), "%s/answer", data_dir);
+    _cleanup_fd_ int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || file < 0 || read(fd, text, sizeof(text)) <= 0)
+        return;
+    n = read(file, text, sizeof(text));
+    if (n > 0)
+        (void)!write(fd, text, (size_t)n);
+}
+
 static int be_daemon(const char *socket_path, const char *data_dir)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -47,7 +64,7 @@ static int be_daemon(const char *socket_path, const char *data_dir)
     if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 16) < 0)
         return 1;
     for (;;)
-        pause();
+        answer(fd, data_dir);
 }
 
 static pid_t start_daemon(void)
@@ -204,6 +221,24 @@ static void second_start(void **state)
     assert_int_equal(access(in_data("one-shot"), F_OK), -1);
 }
 
+/* It goes on without its cluster, and so it is not ended, nor waited for. */
+static void without_its_cluster_it_has_started(void **state)
+{
+    static const char body[] = "{\"status\":\"cut_off\","
+                               "\"checks\":{\"snapshot\":\"ok\",\"cluster\":\"not there\"}}";
+    struct err err = {0};
+    char text[512];
+
+    (void)state;
+    snprintf(text, sizeof(text),
+             "HTTP/1.1 503 Unavailable\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+             strlen(body), body);
+    write_text(in_data("answer"), text);
+    assert_int_equal(daemon_start(&cli, &none, false, false, &err), 0);
+    unlink(in_data("answer"));
+    assert_int_equal(daemon_stop(&cli, &err), 0);
+}
+
 static int copy_program(const char *from, const char *to)
 {
     _cleanup_fd_ int in = open(from, O_RDONLY | O_CLOEXEC);
@@ -253,7 +288,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(marks),          cmocka_unit_test(damaged_marks),
         cmocka_unit_test(stranger_stays), cmocka_unit_test(marked_is_stopped),
-        cmocka_unit_test(second_start),
+        cmocka_unit_test(second_start),   cmocka_unit_test(without_its_cluster_it_has_started),
     };
 
     if (argc > 4)

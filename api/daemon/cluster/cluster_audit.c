@@ -35,6 +35,8 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
     if (entry->is_removed ||
         deed_entry_parse(entry->key, entry->data, entry->len, &deed, &why) < 0 ||
         deed.at_ns > entry->stored_ns + FUTURE_NS) {
+        if (why == NODE_NEWER)
+            tail_note_unread(s, entry->revision);
         tail_refuse(s->tail, entry->key, why, 1);
         return CLUSTER_OK;
     }
@@ -49,9 +51,10 @@ static enum cluster_fault apply(struct tail_session *s, const struct change_plac
                                 struct err *err)
 {
     const struct cluster_auditor *auditor = &s->cluster->auditor;
+    const struct change_place noted = tail_place_to_note(s, place);
 
-    return auditor->apply(auditor->ctx, &s->staged, place, err) < 0 ? CLUSTER_OTHER
-                                                                    : CLUSTER_OK;
+    return auditor->apply(auditor->ctx, &s->staged, &noted, err) < 0 ? CLUSTER_OTHER
+                                                                     : CLUSTER_OK;
 }
 
 static void went_back(struct tail_session *s)

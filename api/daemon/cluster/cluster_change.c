@@ -8,9 +8,11 @@
 #include "api/daemon/cluster/cluster_internal.h"
 
 #include "api/daemon/terms/ids.h"
+#include "base/clock.h"
 #include "base/lock.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TRIES 16u
@@ -66,12 +68,44 @@ static bool came_back(struct cluster *c, const struct change *change, uint64_t s
     return change->is_removed ? r == -ENOENT : r == 0 && is_same(change, &there);
 }
 
+/* The operator hears of it too, and not only who wanted the change. */
+static void note_full(struct cluster *c, struct cluster_link *link, const char *message)
+{
+    struct cluster_bucket bucket = {0};
+    struct err ignored = {0};
+    bool is_known =
+        c->driver->bucket_look(link, CLUSTER_CHANGES, &bucket, &ignored) == CLUSTER_OK;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+    struct cluster_follow *f = &c->follow;
+    uint64_t unsaid = 0;
+
+    f->full_bytes = is_known ? bucket.bytes : 0;
+    f->full_max = is_known ? bucket.max_bytes : UINT64_MAX;
+    f->tail.bytes = bucket.bytes;
+    f->tail.max_bytes = bucket.max_bytes;
+    (void)snprintf(f->full, sizeof(f->full), "%s", message);
+    f->full_lines.per_second = f->full_lines.burst = 1;
+    if (log_limit_allow(&f->full_lines, clock_monotonic_ns(), &unsaid))
+        log_warn("cluster", "changes=refused node=%s message=\"%s\" unsaid=%llu", c->self.node,
+                 message, (unsigned long long)unsaid);
+}
+
+static void note_made(struct cluster *c)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
+
+    c->follow.full[0] = '\0';
+}
+
 /* What was not confirmed may have been written all the same. */
-static int refuse(enum cluster_fault fault, const struct err *why, struct err *err)
+static int refuse(struct cluster *c, struct cluster_link *link, enum cluster_fault fault,
+                  const struct err *why, struct err *err)
 {
     char message[ERR_MESSAGE_MAX];
 
     cluster_explain(fault, why, message);
+    if (fault == CLUSTER_NO_ROOM)
+        note_full(c, link, message);
     if (fault != CLUSTER_UNREACHABLE && fault != CLUSTER_NO_QUORUM)
         return err_set(err, EAGAIN, "nothing was changed: %.400s", message);
     return err_set(err, EAGAIN,
@@ -102,7 +136,10 @@ static int change_over(struct cluster *c, struct cluster_link *link, change_plan
         if (fault == CLUSTER_OTHER && why.code == E2BIG)
             return err_set(err, E2BIG, "%s", why.message);
         if (fault != CLUSTER_OK && fault != CLUSTER_CONFLICT)
-            return refuse(cluster_tell_apart(c, link, CLUSTER_CHANGES, fault, &why), &why, err);
+            return refuse(c, link, cluster_tell_apart(c, link, CLUSTER_CHANGES, fault, &why),
+                          &why, err);
+        if (fault == CLUSTER_OK)
+            note_made(c);
         if (!tail_wait(&c->follow.tail, revision))
             return err_set(err, EAGAIN,
                            fault == CLUSTER_OK

@@ -22,6 +22,11 @@ struct cluster_follow {
     uint64_t keys_timeout_ms;
     pthread_mutex_t writer; /* one change of this node's after the other; before lock */
     struct cluster_tail tail;
+    /* Under the lock: why the servers had no room for a change of this node's, or "", what the
+       bucket took then, and what it might. */
+    char full[ERR_MESSAGE_MAX];
+    uint64_t full_bytes, full_max;
+    struct log_limit full_lines;
 };
 
 /* Connections that are open and that nobody uses. */

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define BATCH     256u
+#define BATCH     1024u
 #define FUTURE_NS (3600 * NS_PER_SECOND)
 /* What ended so long ago servers that lost their last seconds have. */
 #define ANEW_NS (3600 * NS_PER_SECOND)

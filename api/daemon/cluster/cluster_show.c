@@ -46,6 +46,12 @@ static void write_conflicts(struct json_writer *w, const struct cluster_tail *ta
     json_write_number(w, "conflicts", tail->refused.n[REFUSED_CONFLICT]);
 }
 
+/* Until something was removed, or the bucket may take more. */
+static bool is_full(const struct cluster_follow *f)
+{
+    return f->full[0] && f->tail.bytes >= f->full_bytes && f->tail.max_bytes <= f->full_max;
+}
+
 static void write_changes(struct json_writer *w, const struct cluster_follow *f)
 {
     uint64_t age_ns = clock_monotonic_ns() - f->tail.confirmed_ns;
@@ -54,6 +60,7 @@ static void write_changes(struct json_writer *w, const struct cluster_follow *f)
     json_write_bool(w, "takes_keys", cluster_keys_good(f));
     if (f->tail.is_replica)
         json_write_number(w, "confirmed_ms_ago", age_ns / NS_PER_MS);
+    json_write_string(w, "no_room", is_full(f) ? f->full : NULL);
     write_conflicts(w, &f->tail);
     write_tail(w, &f->tail);
     json_write_close(w, '}');

@@ -278,6 +278,14 @@ static bool reaches(struct tail_session *s, const struct cluster_bucket *bucket,
     return seen_ns > 0;
 }
 
+static void note_size(struct cluster_tail *tail, const struct cluster_bucket *bucket)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&tail->cluster->lock);
+
+    tail->bytes = bucket->bytes;
+    tail->max_bytes = bucket->max_bytes;
+}
+
 /* Asks whether there is more than what is made here. */
 static enum cluster_fault look(struct tail_session *s, struct err *err)
 {
@@ -293,6 +301,7 @@ static enum cluster_fault look(struct tail_session *s, struct err *err)
     if (fault != CLUSTER_OK && !cluster_fault_passes(fault))
         return fault;
     if (fault == CLUSTER_OK) {
+        note_size(s->tail, &bucket);
         fault = check_same(s, &bucket, err);
         if (fault != CLUSTER_OK)
             return fault;

@@ -62,11 +62,12 @@ struct cluster_tail {
     bool is_good;             /* nothing is wrong, and it has had everything once */
     enum cluster_fault fault; /* else; CLUSTER_OK: at the beginning */
     char message[ERR_MESSAGE_MAX];
-    uint64_t confirmed_ns; /* monotonic, as of when it had everything; 0: never */
-    uint64_t revision;     /* up to which there are rows here */
-    uint64_t unread;       /* of the thread: the first that a later version wrote; 0: none */
-    uint64_t began_ns;     /* monotonic, the last session; another server may lead since */
-    size_t server;         /* that was good last */
+    uint64_t confirmed_ns;     /* monotonic, as of when it had everything; 0: never */
+    uint64_t revision;         /* up to which there are rows here */
+    uint64_t bytes, max_bytes; /* of the bucket, by the last look at it */
+    uint64_t unread;   /* of the thread: the first that a later version wrote; 0: none */
+    uint64_t began_ns; /* monotonic, the last session; another server may lead since */
+    size_t server;     /* that was good last */
     struct refused refused;
 };
 

@@ -5,6 +5,7 @@
 #include "api/daemon/engine/handover.h"
 #include "api/daemon/engine/ledger.h"
 #include "api/daemon/engine/shared_sessions.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/lock.h"
@@ -52,16 +53,10 @@ static struct execution *take(struct engine *engine)
     return place ? engine_of_place(place) : NULL;
 }
 
-static struct fair_limits fair_limits(const struct tenant_limits *limits)
-{
-    return (struct fair_limits){.weight = (unsigned)limits->weight,
-                                .max_running = (unsigned)limits->max_running};
-}
-
 static void set_limits(struct engine *engine, const char *tenant,
                        const struct tenant_limits *limits)
 {
-    const struct fair_limits fair = fair_limits(limits);
+    const struct fair_limits fair = engine_fair_limits(limits);
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
 
     fair_queue_set_limits(engine->queue, tenant, &fair);
@@ -310,33 +305,20 @@ static int check_place(struct engine *engine, const struct execution *e, struct 
 static int reserve(struct engine *engine, struct execution *e, struct fair_tenant **ret,
                    struct refusal *ret_refusal, struct err *err)
 {
-    const struct fair_limits limits = fair_limits(&e->limits);
     int r;
 
+    *ret = steal_ptr(&e->turn);
+    if (*ret)
+        return 0;
     (void)pthread_mutex_lock(&engine->lock);
     r = check_place(engine, e, ret_refusal, err);
-    *ret = r < 0 ? NULL : fair_queue_reserve(engine->queue, e->tenant, &limits);
-    if (*ret) {
-        sessions_take(&engine->sessions, e);
-        engine_look_elsewhere(engine, *ret, e->tenant, &limits);
-        engine_note_load(engine);
-    }
+    *ret = r < 0 ? NULL : engine_keep_place(engine, e);
     (void)pthread_mutex_unlock(&engine->lock);
     if (r == -EDQUOT)
         return refused(engine, e->tenant, ret_refusal);
     if (r < 0)
         return r;
     return *ret ? 0 : err_no_memory(err);
-}
-
-static void give_back(struct engine *engine, struct execution *e, struct fair_tenant *place)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
-
-    sessions_leave(e);
-    fair_queue_give_back(engine->queue, place);
-    engine_note_load(engine);
-    (void)pthread_cond_broadcast(&engine->idle);
 }
 
 /* Writes the durable row of an execution. */
@@ -399,7 +381,7 @@ int engine_submit(struct engine *engine, struct execution *e, struct refusal *re
         return r;
     r = hold_and_accept(engine, e, err);
     if (r < 0) {
-        give_back(engine, e, place);
+        engine_give_back(engine, e, place);
         return r;
     }
     (void)execution_ref(e);

@@ -84,8 +84,14 @@ void engine_name_snapshot(const struct engine *engine, const struct execution *e
 bool engine_has_slot(struct engine *engine);
 /* The same, and that its machine can start: else what is others' is not taken. */
 bool engine_has_room(struct engine *engine);
-/* As that of one that was admitted, and as far as its tenant's max_running says. */
-bool engine_has_turn(struct engine *engine, const struct execution *e);
+/*
+ * The same for one that was admitted, and as far as its tenant's max_running says: nobody else
+ * has its slot until engine_submit, or engine_leave_turn, which has to be called before the
+ * draft ends.
+ */
+bool engine_take_turn(struct engine *engine, struct execution *draft);
+/* Also where it has none, or is NULL. */
+void engine_leave_turn(struct engine *engine, struct execution *draft);
 /* How many wait and how many run now. */
 void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_running);
 /* All that is so now of the queue and the slots. Other gauges are left alone. */

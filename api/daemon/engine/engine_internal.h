@@ -41,6 +41,12 @@ static inline struct execution *engine_of_place(struct fair_entry *place)
     return (struct execution *)(void *)((char *)place - offsetof(struct execution, place));
 }
 
+static inline struct fair_limits engine_fair_limits(const struct tenant_limits *limits)
+{
+    return (struct fair_limits){.weight = (unsigned)limits->weight,
+                                .max_running = (unsigned)limits->max_running};
+}
+
 /* Whether others can run one that waits. */
 static inline bool engine_can_move(const struct fair_entry *place)
 {
@@ -51,6 +57,14 @@ static inline bool engine_can_move(const struct fair_entry *place)
     return e->waits && !e->is_bound;
 }
 
+/* Keeps a place in the queue for one that was admitted, with its session. NULL without memory.
+ * Under the lock. */
+struct fair_tenant *engine_keep_place(struct engine *engine, struct execution *e);
+void engine_give_back(struct engine *engine, struct execution *e, struct fair_tenant *place);
+/* Whether one more begins at once, as far as slots say. Under the lock. */
+bool engine_slot_is_free(const struct engine *engine);
+/* Whether machines can start. Not under the lock. */
+bool engine_can_start(const struct engine *engine);
 /* Ends one that is live and will not run here. Gives the engine's reference up. */
 void engine_end_unrun(struct engine *engine, struct execution *e, bool cancelled);
 /* Something of what tenants have here changed: others hear of it. Under the lock. */

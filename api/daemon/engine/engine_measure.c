@@ -16,8 +16,7 @@ void engine_count(struct engine *engine, unsigned *ret_queued, unsigned *ret_run
     *ret_running = count.running;
 }
 
-/* Under the lock. */
-static bool has_slot(const struct engine *engine)
+bool engine_slot_is_free(const struct engine *engine)
 {
     const struct fair_count count = fair_queue_count(engine->queue);
 
@@ -29,36 +28,17 @@ bool engine_has_slot(struct engine *engine)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
 
-    return has_slot(engine);
+    return engine_slot_is_free(engine);
 }
 
-static bool can_start(const struct engine *engine)
+bool engine_can_start(const struct engine *engine)
 {
     return engine->config.can_start(engine->config.ctx);
 }
 
 bool engine_has_room(struct engine *engine)
 {
-    return can_start(engine) && engine_has_slot(engine);
-}
-
-/* Under the lock. */
-static bool has_turn(struct engine *engine, const struct execution *e)
-{
-    const struct fair_count own = fair_queue_count_of(engine->queue, e->tenant);
-    unsigned most = (unsigned)e->limits.max_running;
-
-    return has_slot(engine) &&
-           (most == 0 ||
-            own.waiting + own.running + engine_running_elsewhere(engine, e->tenant) < most);
-}
-
-bool engine_has_turn(struct engine *engine, const struct execution *e)
-{
-    bool can = can_start(engine);
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&engine->lock);
-
-    return can && has_turn(engine, e);
+    return engine_can_start(engine) && engine_has_slot(engine);
 }
 
 void engine_name_snapshot(const struct engine *engine, const struct execution *e,

@@ -69,6 +69,7 @@ struct execution {
     bool is_bound;    /* what it was given is nowhere else any more */
     bool is_taken;    /* another process had it: the cluster knows that it is here, and waits */
 
+    struct fair_tenant *turn;  /* a draft's place in the queue; NULL: none is kept yet */
     bool fresh;                /* its machine shall have run, and shall run, nothing else */
     struct image_choice image; /* why is "" where none was chosen */
     struct images *images;     /* of which it was; NULL: none was */

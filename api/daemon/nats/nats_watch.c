@@ -70,8 +70,8 @@ enum cluster_fault nats_watch(struct cluster_link *link, const struct nats_layou
                         : nats_failed(link, s, code, "cannot watch the bucket", err);
 }
 
-/* Whether something was thrown away before what was taken last. libnats says nothing of it
-   where it had room again by the time that it was asked. */
+/* Whether something was thrown away. libnats says nothing of it where it had room again by the
+   time that it was asked. */
 static bool has_lost(const struct cluster_link *link)
 {
     int64_t dropped = 0;
@@ -88,9 +88,13 @@ static bool is_heartbeat(natsMsg *message)
            natsMsgHeader_Get(message, STATUS, &status) == NATS_OK;
 }
 
-/* Nothing came. */
+/* Nothing came, or what came was thrown away; what is behind that does not come in turn. */
 static enum cluster_fault wait_more(const struct cluster_link *link, struct err *err)
 {
+    if (has_lost(link)) {
+        (void)err_set(err, EIO, "entries were lost, for they came faster than they were taken");
+        return CLUSTER_UNREACHABLE;
+    }
     if (now_ns() - link->heard_ns < SILENCE_NS)
         return CLUSTER_OK;
     (void)err_set(err, EIO, "the server has stopped watching the bucket");
@@ -132,13 +136,11 @@ enum cluster_fault nats_next(struct cluster_link *link, unsigned wait_ms, bool *
     enum cluster_fault fault;
 
     *ret_some = false;
-    if (has_lost(link)) {
-        natsMsg_Destroy(message);
-        (void)err_set(err, EIO, "entries were lost, for they came faster than they were taken");
-        return CLUSTER_UNREACHABLE;
-    }
     if (s == NATS_TIMEOUT)
         return wait_more(link, err);
+    /* What came before is still to be taken: who begins anew gets on by that. */
+    if (s == NATS_SLOW_CONSUMER)
+        return CLUSTER_OK;
     if (s != NATS_OK)
         return nats_failed(link, s, 0, "cannot watch the bucket", err);
     link->heard_ns = now_ns();

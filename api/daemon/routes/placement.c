@@ -52,10 +52,12 @@ enum placement placement_choose(struct daemon *d, struct http_request *http,
     e->waits = e->is_taken;
     if (e->is_taken)
         return PLACEMENT_HERE;
-    has_turn = engine_has_turn(d->engine, e);
+    has_turn = engine_take_turn(d->engine, e);
     result = send(d, wish, e, has_turn);
-    if (result == FORWARD_TAKEN)
+    if (result == FORWARD_TAKEN) {
+        engine_leave_turn(d->engine, e);
         return PLACEMENT_ELSEWHERE;
+    }
     if ((has_turn ? e->retries > 0 : wish->request->is_async) && !keep(d, http, wish, e, reply))
         return PLACEMENT_FAILED;
     return result == FORWARD_DOUBT ? PLACEMENT_DOUBTFUL : PLACEMENT_HERE;

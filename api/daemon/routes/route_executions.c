@@ -46,6 +46,7 @@ struct creation {
 static void creation_finish(struct creation *c)
 {
     request_finish(&c->request);
+    engine_leave_turn(c->daemon->engine, c->e);
     execution_unref(c->e);
     skill_finish(&c->skill);
     skill_archive_finish(&c->archive);

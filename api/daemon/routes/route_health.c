@@ -48,18 +48,13 @@ static void append_isolation(struct buf *body, const struct jail *jail)
     (void)json_append_cstr(body, text.len ? buf_cstr(&text) : "ok");
 }
 
-/* "ok", or why this node is not joined. Only where it is to be, and never a reason to wait. */
-static void append_cluster(struct buf *body, struct cluster *cluster)
+/* "ok", or why this node is not joined; only where it is to be. */
+static void append_cluster(struct buf *body, const struct cluster_status *status)
 {
-    struct cluster_status status;
-
-    if (!cluster)
-        return;
-    cluster_look(cluster, &status);
     (void)buf_printf(body, ",\"cluster\":");
-    (void)json_append_cstr(body, status.state == CLUSTER_JOINED       ? "ok"
-                                 : status.state == CLUSTER_CONNECTING ? "connecting"
-                                                                      : status.message);
+    (void)json_append_cstr(body, status->state == CLUSTER_JOINED       ? "ok"
+                                 : status->state == CLUSTER_CONNECTING ? "connecting"
+                                                                       : status->message);
 }
 
 void route_ready(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -68,11 +63,14 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
     struct buf body = buf_init(BODY_MAX);
     char text[ERR_MESSAGE_MAX];
     enum snapshots_state state = snapshots_get_state(d->snapshots, text, sizeof(text));
+    struct cluster_status cluster = {.state = CLUSTER_JOINED};
     struct watermarks_state levels;
     struct err pool = {0};
-    bool ready;
+    bool can_start, ready;
 
     (void)request;
+    if (d->cluster)
+        cluster_look(d->cluster, &cluster);
     watermarks_look(d->watermarks, &levels);
     if (__atomic_load_n(&d->stopping, __ATOMIC_RELAXED))
         (void)err_set(&pool, ESHUTDOWN, "the daemon is stopping");
@@ -80,19 +78,24 @@ void route_ready(void *ctx, struct http_request *request, struct http_reply *rep
         (void)err_set(&pool, EHOSTDOWN, "this node is being drained: it takes no executions");
     else
         (void)pool_check_starts(d->pool, &pool);
-    ready = state == SNAPSHOTS_READY && pool.code == 0 && !levels.disk.low &&
-            !levels.memory.low && cluster_takes_keys(d->cluster);
+    can_start =
+        state == SNAPSHOTS_READY && pool.code == 0 && !levels.disk.low && !levels.memory.low;
+    /* Who is not joined accepts nothing. */
+    ready = can_start && cluster.state == CLUSTER_JOINED && cluster_takes_keys(d->cluster);
     (void)buf_printf(&body, "{\"status\":\"%s\",\"checks\":{\"snapshot\":",
-                     ready                       ? "ready"
-                     : state == SNAPSHOTS_FAILED ? "failed"
-                                                 : "not_ready");
+                     ready                                           ? "ready"
+                     : state == SNAPSHOTS_FAILED                     ? "failed"
+                     : can_start && cluster.state == CLUSTER_CUT_OFF ? "cut_off"
+                                                                     : "not_ready");
     (void)json_append_cstr(&body, text);
     (void)buf_printf(&body, ",\"pool\":");
     (void)json_append_cstr(&body, pool.code ? pool.message : "ok");
     append_level(&body, "disk", &levels.disk);
     append_level(&body, "memory", &levels.memory);
+    /* Before what is no reason to wait: the first that is not ok is shown. */
+    if (d->cluster)
+        append_cluster(&body, &cluster);
     append_isolation(&body, d->jail);
-    append_cluster(&body, d->cluster);
     (void)buf_printf(&body, "}}\n");
     http_reply_json(reply, ready ? 200 : 503, &body);
     if (state == SNAPSHOTS_PREPARING)

@@ -156,7 +156,6 @@ mutations=(
     'trail|descriptors of machines|api/daemon/machine/vm.c|s/^    fd_close(&vm->log_fd);//'
     'trail|processes of machines|api/daemon/machine/vm.c|s/vm->status = process_reap(vm->pid);/vm->status = 0;/'
     'trail|cgroups of machines|api/daemon/machine/jail.c|s/^        leave(jail);/        (void)leave;/'
-    'trail|what is stored|api/daemon/store/store.c|s/^    (void)unlinkat(store->objects_fd, digest, 0);/    (void)digest;/'
     'relay|addresses that are not public|api/daemon/egress/reachable.c|s/const char \*kind = egress_address_kind(found);/const char *kind = NULL;/'
     'relay|own addresses|api/daemon/egress/reachable.c|s/egress_address_is_own(found)/!found/'
     'relay|every address of a name|api/daemon/egress/reachable.c|/is nobody.s honest name/,/check_address/s/i < n/i < 1/'

@@ -274,71 +274,78 @@ static unsigned ran(const struct harness *h, const struct tenant *t)
     return n;
 }
 
+/* The same at both. */
+static unsigned ran_anywhere(const struct world *w, const struct tenant *t)
+{
+    return ran(&w->a, t) + ran(&w->b, t);
+}
+
+/* Has one go on to flood both nodes, of whose so many were sent. */
+static unsigned keep_flooding(struct world *w, const struct tenant *t, unsigned sent)
+{
+    if (sent - ran_anywhere(w, t) > 60)
+        return sent;
+    flood(&w->a, t, 30);
+    flood(&w->b, t, 30);
+    return sent + 60;
+}
+
+/* How many of one who floods both nodes end while all 15 of another do, which came to b. */
+static unsigned ran_beside(struct world *w, const struct tenant *much,
+                           const struct tenant *little)
+{
+    unsigned sent = keep_flooding(w, much, 0), before;
+    uint64_t until;
+
+    harness_wait_metrics(&w->b, ELSEWHERE("1"), true);
+    flood(&w->b, little, 15);
+    before = ran_anywhere(w, much);
+    until = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+    for (; ran_anywhere(w, little) < 15; usleep(20000)) {
+        assert_true(clock_monotonic_ns() < until);
+        sent = keep_flooding(w, much, sent);
+    }
+    return ran_anywhere(w, much) - before;
+}
+
 /* Who floods both nodes leaves the second one to who is there alone. */
 static void shares_hold_over_nodes(void **state)
 {
     struct tenant much, little;
     struct world w = {0};
-    unsigned before;
+    unsigned n;
 
     (void)state;
     begin(&w, SLOTS("1") "  max_queued: 200\n");
     make_tenant(&w, "much", &much);
     make_tenant(&w, "little", &little);
-    flood(&w.a, &much, 60);
-    flood(&w.b, &much, 60);
-    harness_wait_metrics(&w.b, ELSEWHERE("1"), true);
-    flood(&w.b, &little, 15);
-    before = ran(&w.b, &much);
-    for (uint64_t until = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-         ran(&w.b, &little) < 15; usleep(20000))
-        assert_true(clock_monotonic_ns() < until);
-    /* Alone it would have had as many turns here as the other. */
-    if (ran(&w.b, &much) - before > 8)
-        fail_msg("%u of the other's ran", ran(&w.b, &much) - before);
+    n = ran_beside(&w, &much, &little);
+    /* As many as the other's; with half of each node it would have had three times as many. */
+    if (n > 30)
+        fail_msg("%u of the other's ran", n);
     end(&w);
 }
 
-/* Of how many of the heavier one's end at b while all 15 of the lighter one do. */
-static unsigned ran_beside(const struct world *w, const char *name, unsigned weight,
-                           const char *light_name)
-{
-    struct tenant heavy, light;
-    char path[64], limits[64];
-    unsigned before;
-
-    make_tenant(w, name, &heavy);
-    make_tenant(w, light_name, &light);
-    snprintf(path, sizeof(path), "/v1/admin/tenants/%s", name);
-    snprintf(limits, sizeof(limits), "{\"limits\":{\"weight\":%u}}", weight);
-    expect(nodes_admin_sure(&w->a, "PATCH", path, limits), 200, "");
-    snprintf(limits, sizeof(limits), "\"weight\":%u", weight);
-    nodes_wait(&w->b, path, 200, limits);
-    flood(&w->a, &heavy, 60);
-    flood(&w->b, &heavy, 60);
-    harness_wait_metrics(&w->b, ELSEWHERE("1"), true);
-    flood(&w->b, &light, 15);
-    before = ran(&w->b, &heavy);
-    for (uint64_t until = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-         ran(&w->b, &light) < 15; usleep(20000))
-        assert_true(clock_monotonic_ns() < until);
-    return ran(&w->b, &heavy) - before;
-}
-
 /*
- * Of two slots three quarters are one and a half: who has three times the weight has the slot
- * at a and half of the one at b. By b alone it would have 45 turns there, and with equal
- * weights hardly any.
+ * Of two slots three quarters are one and a half: who has three times the weight has three
+ * turns for each of the other. By the second node alone it would have had six, and with equal
+ * weights one.
  */
 static void weights_hold_over_nodes(void **state)
 {
+    static const char path[] = "/v1/admin/tenants/heavy";
+    struct tenant heavy, light;
     struct world w = {0};
     unsigned n;
 
     (void)state;
     begin(&w, SLOTS("1") "  max_queued: 200\n");
-    n = ran_beside(&w, "heavy", 30, "light");
-    if (n < 9 || n > 30)
+    make_tenant(&w, "heavy", &heavy);
+    make_tenant(&w, "light", &light);
+    expect(nodes_admin_sure(&w.a, "PATCH", path, "{\"limits\":{\"weight\":30}}"), 200, "");
+    nodes_wait(&w.b, path, 200, "\"weight\":30");
+    n = ran_beside(&w, &heavy, &light);
+    if (n < 24 || n > 75)
         fail_msg("%u of the heavier one's ran", n);
     end(&w);
 }

@@ -138,10 +138,10 @@ static void refusals(void **state)
          -EREMOTEIO, 404, "not_found", "gone (not_found)"},
         {"HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\n"
          "{\"status\":\"not_ready\",\"checks\":{\"disk\":\"ok\",\"snapshot\":\"booting\"}}",
-         -EREMOTEIO, 503, "", "booting"},
+         -EREMOTEIO, 503, "not_ready", "booting"},
         {"HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\n"
          "{\"status\":\"failed\",\"checks\":{\"snapshot\":\"no KVM\"}}",
-         -ENOTRECOVERABLE, 503, "", "no KVM"},
+         -ENOTRECOVERABLE, 503, "failed", "no KVM"},
         {"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", -EREMOTEIO, 500, "",
          "HTTP status 500"},
         {"HTTP/1.1 302 Found\r\nLocation: http://localhost/y\r\nContent-Length: 0\r\n\r\n",

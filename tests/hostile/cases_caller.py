@@ -7,7 +7,7 @@ import socket
 import time
 
 import archives
-from harness import case, check, check_equal, check_in, python_skill, shorten
+from harness import busy_case, case, check, check_equal, check_in, python_skill, shorten
 
 # What a bad archive is called: see docs/protocol.md.
 STATUS = {"invalid_skill": 400, "too_large": 413}
@@ -75,7 +75,7 @@ def body_shorter_than_it_says(world):
     alive(world)
 
 
-@case
+@busy_case
 def body_over_the_limit(world):
     """More than 288 MiB in chunks, with no length given: refused before it is all read."""
     head = (

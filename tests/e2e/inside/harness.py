@@ -66,6 +66,12 @@ def asked_case(function):
     return case(function)
 
 
+def busy_case(function):
+    """Has the daemon do work for most of its time."""
+    function.share = 0.8
+    return case(function)
+
+
 def check(condition, text):
     if not condition:
         raise Failed(text)
@@ -546,7 +552,7 @@ def run_cases(world, wanted, out):
             world.check_clean()
             verdict = "ok", ""
             if "hostile" in pathlib.Path(function.__code__.co_filename).parts:
-                cost = world.daemon.check_cost(before)
+                cost = world.daemon.check_cost(before, getattr(function, "share", 0.5))
         except Skipped as reason:
             verdict = "skip", f": {reason}"
         except Failed as problem:

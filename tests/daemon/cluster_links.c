@@ -49,6 +49,22 @@ static struct cluster_link *open_link(const struct cluster_driver *driver, const
     return link;
 }
 
+/* A server with this bucket, and a link to it. */
+static struct cluster_link *begin(struct nats_world *w, const struct cluster_bucket *bucket,
+                                  const struct cluster_driver **ret_driver, char *ret_url,
+                                  size_t size)
+{
+    struct cluster_link *link;
+    struct err err = {0};
+
+    nats_begin(w, 1);
+    (void)nats_urls(w, ret_url, size);
+    assert_int_equal(driver_load(ret_driver, &err), 0);
+    link = open_link(*ret_driver, ret_url);
+    assert_int_equal((*ret_driver)->bucket_make(link, bucket, &err), CLUSTER_OK);
+    return link;
+}
+
 /* A link may end at any moment, also while libnats is handing an entry over. */
 static void a_link_is_closed_while_entries_come(void **state)
 {
@@ -66,11 +82,7 @@ static void a_link_is_closed_while_entries_come(void **state)
     char url[512];
 
     (void)state;
-    nats_begin(&w, 1);
-    (void)nats_urls(&w, url, sizeof(url));
-    assert_int_equal(driver_load(&driver, &err), 0);
-    link = open_link(driver, url);
-    assert_int_equal(driver->bucket_make(link, &bucket, &err), CLUSTER_OK);
+    link = begin(&w, &bucket, &driver, url, sizeof(url));
     driver->close(link);
     assert_int_equal(natsConnection_ConnectTo(&flood.connection, url), NATS_OK);
     assert_int_equal(pthread_create(&thread, NULL, flood_run, &flood), 0);
@@ -111,11 +123,7 @@ static void a_watch_goes_on_however_much_there_is(void **state)
     char url[512], text[512];
 
     (void)state;
-    nats_begin(&w, 1);
-    (void)nats_urls(&w, url, sizeof(url));
-    assert_int_equal(driver_load(&driver, &err), 0);
-    link = open_link(driver, url);
-    assert_int_equal(driver->bucket_make(link, &bucket, &err), CLUSTER_OK);
+    link = begin(&w, &bucket, &driver, url, sizeof(url));
     memset(text, 'x', sizeof(text));
     assert_int_equal(natsConnection_ConnectTo(&connection, url), NATS_OK);
     for (unsigned i = 0; i < MANY; i++) {
@@ -192,11 +200,7 @@ static void what_came_before_a_loss_is_taken(void **state)
     char url[512], key[32];
 
     (void)state;
-    nats_begin(&w, 1);
-    (void)nats_urls(&w, url, sizeof(url));
-    assert_int_equal(driver_load(&driver, &err), 0);
-    link = open_link(driver, url);
-    assert_int_equal(driver->bucket_make(link, &bucket, &err), CLUSTER_OK);
+    link = begin(&w, &bucket, &driver, url, sizeof(url));
     memset(text, 'x', sizeof(text));
     for (unsigned i = 0; i < LARGE_MANY; i++) {
         snprintf(key, sizeof(key), "key%u", i);

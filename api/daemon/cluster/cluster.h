@@ -394,7 +394,7 @@ int cluster_call(struct cluster *cluster, const char *image, const char *data, s
                  struct buf *ret_answer, struct err *err);
 /* From now on the node tells the others that it is being drained, or that it is not. */
 void cluster_set_draining(struct cluster *cluster, bool is_draining);
-/* The images that it has from now on, of what it says of itself. NULL is fine. */
+/* The images that it has from now on, of what it says of itself. */
 void cluster_set_images(struct cluster *cluster, const struct node_entry *facts);
 bool cluster_is_self(const struct cluster *cluster, const char *node);
 /*

@@ -47,8 +47,6 @@ static bool has_image(const struct node_entry *node, const char *image)
 
 void cluster_set_images(struct cluster *c, const struct node_entry *facts)
 {
-    if (!c)
-        return;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 
     memcpy(c->self.images, facts->images, sizeof(c->self.images));

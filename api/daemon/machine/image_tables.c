@@ -159,14 +159,6 @@ struct images *image_tables_now(struct image_tables *tables)
     return images;
 }
 
-struct images *images_ref(struct images *images)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&images->of->lock);
-
-    images->references++;
-    return images;
-}
-
 /* Whether that was the last one. */
 static bool forgo(struct images *images)
 {

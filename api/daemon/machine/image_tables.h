@@ -57,7 +57,6 @@ void image_tables_on_gone(struct image_tables *tables, void (*gone)(void *ctx), 
 
 /* A reference to the table of now. */
 struct images *image_tables_now(struct image_tables *tables);
-struct images *images_ref(struct images *images);
 /* NULL is fine. */
 void images_unref(struct images *images);
 

@@ -56,7 +56,7 @@ console.log(JSON.stringify([y.load("a: [1]"), process.argv, process.cwd(), proce
 }
 
 # What the recipe says it brings, and what that stands on, is there for `require` and for `import`.
-# limit node_modules_are_there_for_both 400
+# limit node_modules_are_there_for_both 450
 case_node_modules_are_there_for_both() {
     need_node
     local modules
@@ -76,7 +76,7 @@ const { parseDocument } = await import('htmlparser2'), { chunk } = await import(
 console.log(JSON.stringify([failed, load('<p>a<b>c</b></p>')('b').text(), render(parseDocument('<i>1')),
     chunk([1, 2, 3], 2).length]))
 S
-    expect 0 skillvm run both.mjs
+    expect 0 skillvm run both.mjs --timeout 400s
     equal "$OUT" '[[],"c","<i>1</i>",2]' "what import gives"
 }
 

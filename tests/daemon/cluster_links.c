@@ -125,6 +125,33 @@ static void a_link_is_closed_while_entries_come(void **state)
     nats_end(&w);
 }
 
+/* Takes all that there is, in turn, as one that makes rows of it: slower than a server can
+   send, by a moment for each so many. */
+static void take_all(const struct cluster_driver *driver, struct cluster_link *link,
+                     unsigned many, unsigned each)
+{
+    const uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+    struct err err = {0};
+    uint64_t revision = 0;
+
+    while (revision < many) {
+        struct cluster_entry entry = {0};
+        bool some = false;
+
+        if (driver->next(link, 2000, &some, &entry, &err) != CLUSTER_OK)
+            fail_msg("after the %lluth: %s", (unsigned long long)revision, err.message);
+        if (clock_monotonic_ns() > until_ns)
+            fail_msg("no entry comes after the %lluth", (unsigned long long)revision);
+        if (!some)
+            continue;
+        assert_int_equal(entry.revision, ++revision);
+        assert_int_equal(entry.pending, many - revision);
+        driver->release(&entry);
+        if (revision % each == 0)
+            usleep(1000);
+    }
+}
+
 /* More than a link may hold at once comes all the same, to who takes it slower than it is sent.
  */
 static void a_watch_goes_on_however_much_there_is(void **state)
@@ -133,9 +160,8 @@ static void a_watch_goes_on_however_much_there_is(void **state)
         .name = BUCKET, .replicas = 1, .max_bytes = 64 << 20, .max_value_bytes = 1024};
     const struct cluster_driver *driver;
     struct nats_world w = {0};
-    struct err err = {0};
     struct cluster_link *link;
-    uint64_t until, revision = 0;
+    uint64_t until;
     natsConnection *connection = NULL;
     char url[512], text[512];
 
@@ -156,55 +182,15 @@ static void a_watch_goes_on_however_much_there_is(void **state)
         assert_true(clock_monotonic_ns() < until);
     driver->close(link);
     link = open_watch(driver, url, 0);
-    until = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-    while (revision < MANY) {
-        struct cluster_entry entry = {0};
-        bool some = false;
-
-        if (driver->next(link, 2000, &some, &entry, &err) != CLUSTER_OK)
-            fail_msg("%s", err.message);
-        if (clock_monotonic_ns() > until)
-            fail_msg("no entry comes after the %lluth", (unsigned long long)revision);
-        if (!some)
-            continue;
-        assert_int_equal(entry.revision, ++revision);
-        assert_int_equal(entry.pending, MANY - revision);
-        driver->release(&entry);
-        /* As one that makes rows of them: slower than a server can send. */
-        if (revision % 100 == 0)
-            usleep(1000);
-    }
+    take_all(driver, link, MANY, 100);
     driver->close(link);
     natsConnection_Destroy(connection);
     nats_end(&w);
 }
 
-/* Takes what comes in turn, slower than it is sent, until it is all or something was lost. */
-static uint64_t take_slowly(const struct cluster_driver *driver, struct cluster_link *link,
-                            uint64_t revision)
-{
-    const uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-    struct err err = {0};
-
-    while (revision < LARGE_MANY && clock_monotonic_ns() < until_ns) {
-        struct cluster_entry entry = {0};
-        bool some = false;
-
-        if (driver->next(link, 1000, &some, &entry, &err) != CLUSTER_OK)
-            break;
-        if (!some)
-            continue;
-        assert_int_equal(entry.revision, revision + 1);
-        revision = entry.revision;
-        driver->release(&entry);
-        usleep(1000);
-    }
-    return revision;
-}
-
-/* Where a link has no room for what comes, what it has room for is taken: so who begins again
- * from there gets on. */
-static void what_came_before_a_loss_is_taken(void **state)
+/* However large it is: a server sends no more than a link has room for. One that sends all at
+ * once ends the connection, or what has no room is thrown away. */
+static void a_server_waits_for_who_takes(void **state)
 {
     static char text[LARGE];
     struct cluster_bucket bucket = {
@@ -213,7 +199,6 @@ static void what_came_before_a_loss_is_taken(void **state)
     struct nats_world w = {0};
     struct err err = {0};
     struct cluster_link *link;
-    uint64_t revision = 0;
     char url[512], key[32];
 
     (void)state;
@@ -225,13 +210,43 @@ static void what_came_before_a_loss_is_taken(void **state)
                          CLUSTER_OK);
     }
     driver->close(link);
-    for (unsigned rounds = 0; revision < LARGE_MANY; rounds++) {
-        link = open_watch(driver, url, revision);
-        revision = take_slowly(driver, link, revision);
-        driver->close(link);
-        if (rounds == 2)
-            fail_msg("it has come to the %lluth", (unsigned long long)revision);
-    }
+    link = open_watch(driver, url, 0);
+    take_all(driver, link, LARGE_MANY, 1);
+    driver->close(link);
+    nats_end(&w);
+}
+
+/* Who may write a bucket may write any header: what says that it is no entry is one all the
+ * same, and others come after it. */
+static void no_entry_passes_for_a_status(void **state)
+{
+    struct cluster_bucket bucket = {
+        .name = BUCKET, .replicas = 1, .max_bytes = 1 << 20, .max_value_bytes = 100};
+    const struct cluster_driver *driver;
+    struct nats_world w = {0};
+    struct err err = {0};
+    struct cluster_link *link;
+    natsConnection *connection = NULL;
+    natsMsg *message = NULL;
+    char url[512];
+
+    (void)state;
+    link = begin(&w, &bucket, &driver, url, sizeof(url));
+    driver->close(link);
+    assert_int_equal(natsConnection_ConnectTo(&connection, url), NATS_OK);
+    assert_int_equal(natsMsg_Create(&message, "$KV." BUCKET ".key", NULL, NULL, 0), NATS_OK);
+    assert_int_equal(natsMsgHeader_Set(message, "Status", "100"), NATS_OK);
+    assert_int_equal(natsMsgHeader_Set(message, "Nats-Consumer-Stalled", "stalled"), NATS_OK);
+    assert_int_equal(natsConnection_PublishMsg(connection, message), NATS_OK);
+    natsMsg_Destroy(message);
+    assert_int_equal(natsConnection_Flush(connection), NATS_OK);
+    link = open_link(driver, url);
+    assert_int_equal(driver->put(link, BUCKET, "other", "value", 5, 0, NULL, &err), CLUSTER_OK);
+    driver->close(link);
+    link = open_watch(driver, url, 0);
+    take_all(driver, link, 2, 1);
+    driver->close(link);
+    natsConnection_Destroy(connection);
     nats_end(&w);
 }
 
@@ -240,7 +255,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_link_is_closed_while_entries_come),
         cmocka_unit_test(a_watch_goes_on_however_much_there_is),
-        cmocka_unit_test(what_came_before_a_loss_is_taken),
+        cmocka_unit_test(a_server_waits_for_who_takes),
+        cmocka_unit_test(no_entry_passes_for_a_status),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

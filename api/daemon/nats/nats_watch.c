@@ -16,8 +16,8 @@
 /* So often a server says that a watch is alive, and so long it may say nothing. */
 #define HEARTBEAT_NS 1000000000ll
 #define SILENCE_NS   (3 * HEARTBEAT_NS)
-/* The header of what no entry is. */
-#define STATUS "Status"
+/* The header that says whom to answer where the server waits for that. */
+#define STALLED "Nats-Consumer-Stalled"
 
 static int64_t now_ns(void)
 {
@@ -59,6 +59,7 @@ enum cluster_fault nats_watch(struct cluster_link *link, const struct nats_layou
     config.AckPolicy = js_AckNone;
     config.MaxDeliver = 1;
     config.Heartbeat = HEARTBEAT_NS;
+    config.FlowControl = true;
     if (policy == js_DeliverByStartSequence)
         config.OptStartSeq = after + 1;
     if (s == NATS_OK)
@@ -79,13 +80,22 @@ static bool has_lost(const struct cluster_link *link)
     return natsSubscription_GetDropped(link->watched, &dropped) != NATS_OK || dropped > 0;
 }
 
-/* That it is alive, and nothing else. */
-static bool is_heartbeat(natsMsg *message)
+/* That the server is alive, or that it asks for an answer before it sends more. What is of the
+   bucket has a key's subject, whatever its headers say. */
+static bool is_status(const struct cluster_link *link, natsMsg *message)
 {
-    const char *status = NULL;
+    return strcmp(natsMsg_GetSubject(message), link->watch_inbox) == 0;
+}
 
-    return natsMsg_GetDataLength(message) == 0 &&
-           natsMsgHeader_Get(message, STATUS, &status) == NATS_OK;
+/* Says that what the server sent before this was taken. Without that it sends all that there is
+   at once, and ends a connection for which it holds more than it may. */
+static void answer(const struct cluster_link *link, natsMsg *status)
+{
+    const char *subject = natsMsg_GetReply(status);
+
+    if (!subject && natsMsgHeader_Get(status, STALLED, &subject) != NATS_OK)
+        return;
+    (void)natsConnection_Publish(link->connection, subject, NULL, 0);
 }
 
 /* Nothing came, or what came was thrown away; what is behind that does not come in turn. */
@@ -144,7 +154,8 @@ enum cluster_fault nats_next(struct cluster_link *link, unsigned wait_ms, bool *
     if (s != NATS_OK)
         return nats_failed(link, s, 0, "cannot watch the bucket", err);
     link->heard_ns = now_ns();
-    if (is_heartbeat(message)) {
+    if (is_status(link, message)) {
+        answer(link, message);
         natsMsg_Destroy(message);
         return CLUSTER_OK;
     }

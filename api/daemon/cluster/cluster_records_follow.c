@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define BATCH     1024u
+#define BATCH     4096u
 #define FUTURE_NS (3600 * NS_PER_SECOND)
 /* What ended so long ago servers that lost their last seconds have. */
 #define ANEW_NS (3600 * NS_PER_SECOND)
@@ -72,8 +72,7 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
     }
     if (record.seen > s->seen)
         s->seen = record.seen;
-    if (staged_add(&s->staged, entry->key, entry->revision, entry->data, entry->len, false) ==
-        0)
+    if (staged_add_record(&s->staged, &record, entry->revision, entry->data, entry->len) == 0)
         return CLUSTER_OK;
     (void)err_set(err, ENOMEM, "there is no memory for the executions of others");
     return CLUSTER_OTHER;

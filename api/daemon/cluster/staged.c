@@ -9,7 +9,9 @@
 static void finish_entry(struct staged_entry *e)
 {
     free(e->data);
+    free(e->record);
     e->data = NULL;
+    e->record = NULL;
 }
 
 void staged_finish(struct staged *staged)
@@ -56,6 +58,31 @@ int staged_add(struct staged *staged, const char *key, uint64_t revision, const 
     staged->n++;
     staged->bytes += len + sizeof(*e);
     staged->is_sorted = false;
+    return 0;
+}
+
+/* What was at a place in one text is there in its copy. */
+static const char *moved(const char *at, const char *from, const char *to)
+{
+    return at ? to + (at - from) : NULL;
+}
+
+int staged_add_record(struct staged *staged, const struct record *record, uint64_t revision,
+                      const char *data, size_t len)
+{
+    int r = staged_add(staged, record->id, revision, data, len, false);
+    struct staged_entry *e;
+
+    if (r < 0)
+        return r;
+    e = &staged->list[staged->n - 1];
+    e->record = malloc(sizeof(*e->record));
+    if (!e->record)
+        return -ENOMEM;
+    *e->record = *record;
+    e->record->request = moved(record->request, data, e->data);
+    e->record->result = moved(record->result, data, e->data);
+    staged->bytes += sizeof(*e->record);
     return 0;
 }
 

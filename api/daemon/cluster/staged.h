@@ -7,6 +7,7 @@
 #define SKILLVM_API_DAEMON_CLUSTER_STAGED_H
 
 #include "api/daemon/cluster/change_entry.h"
+#include "api/daemon/terms/record.h"
 
 /* More than a bucket of them may have. */
 #define STAGED_BYTES_MAX (96ull * 1024 * 1024)
@@ -16,7 +17,8 @@ struct staged_entry {
     uint64_t revision;
     bool is_removed;
     uint32_t len;
-    char *data; /* owned */
+    char *data;            /* owned */
+    struct record *record; /* owned: what was read of it, which borrows from data; or NULL */
 };
 
 struct staged {
@@ -30,6 +32,9 @@ void staged_finish(struct staged *staged);
 /* 0, -ENOMEM, or -E2BIG where there is too much in all. */
 int staged_add(struct staged *staged, const char *key, uint64_t revision, const char *data,
                size_t len, bool is_removed);
+/* The same, with what was read of data. */
+int staged_add_record(struct staged *staged, const struct record *record, uint64_t revision,
+                      const char *data, size_t len);
 /* All are there: by key, of each the last. */
 void staged_sort(struct staged *staged);
 /* Whether there is something of a key; once they are sorted. */

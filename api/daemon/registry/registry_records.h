@@ -62,8 +62,8 @@ int registry_record_reopen(struct registry *registry, const struct record *recor
 int registry_record_believe(struct registry *registry, const struct record *record,
                             struct err *err);
 
-/* The record at a place. 0; -EINVAL: it is none, and left out. */
-typedef int registry_record_at(const void *ctx, size_t at, struct record *ret);
+/* The record at a place. */
+typedef void registry_record_at(const void *ctx, size_t at, struct record *ret);
 /*
  * Makes rows of n records, in their order, and notes the place, or does nothing. What is there
  * and has ended, also this daemon's own, stays but for another end of it, which is the last.

@@ -275,4 +275,10 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     "ALTER TABLE sessions ADD COLUMN told_ns INTEGER NOT NULL DEFAULT 0;"
     "UPDATE sessions SET entry = 'ses_' || lower(hex(randomblob(16)));"
     "CREATE UNIQUE INDEX sessions_entry ON sessions(entry);",
+
+    /* One of another node may be heard of when it has ended. */
+    "CREATE TRIGGER executions_stored AFTER INSERT ON executions"
+    " WHEN NEW.result_bytes + NEW.artifact_bytes > 0 BEGIN"
+    " UPDATE tenants SET stored_bytes = stored_bytes + NEW.result_bytes + NEW.artifact_bytes"
+    " WHERE id = NEW.tenant_id; END;",
 };

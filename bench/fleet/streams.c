@@ -8,7 +8,7 @@
  *   streams keys URL TENANT FIRST N
  *       changes that make keys, as a node writes them
  *   streams records URL EXECUTION N
- *       records like that of an execution that is there
+ *       records like that of an execution that is there, one each millisecond after it
  *   streams request URL OTHER N
  *       requests by way of one server to who is at another
  *   streams watch BYTES N WATCHERS URL…
@@ -197,6 +197,19 @@ static void rename_in(char *text, const char *from, const char *to)
         memcpy(at, to, strlen(to));
 }
 
+/* A number in it is as many milliseconds later, in place. */
+static void put_later(char *text, const char *name, size_t by_ms)
+{
+    char *at = strstr(text, name), digits[32];
+    unsigned long long ns;
+
+    if (!at)
+        return;
+    at += strlen(name);
+    ns = strtoull(at, NULL, 10) + by_ms * 1000000ull;
+    memcpy(at, digits, (size_t)snprintf(digits, sizeof(digits), "%llu", ns));
+}
+
 static void records(char **args)
 {
     size_t n = strtoul(args[2], NULL, 10), len = strlen(args[1]);
@@ -220,6 +233,8 @@ static void records(char **args)
         if (strlen(id) != len)
             need(NATS_INVALID_ARG, args[1]);
         rename_in(text, before, id);
+        put_later(text, "\"accepted_ns\":", 1);
+        put_later(text, "\"finished_ns\":", 1);
         memcpy(before, id, sizeof(before));
         (void)snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
         need(js_PublishAsync(js, subject, text, (int)strlen(text), NULL), "publish");

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 
 int json_scan_bad(const struct json_scanner *s, struct err *err, const char *what)
@@ -61,14 +62,32 @@ static int scan_escape(struct json_scanner *s, struct err *err)
     return 0;
 }
 
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
+/* Whether eight characters are plain: none has its highest bit set, as none has it that is less
+   than 0x20, or that is one of the two, once that was taken from it. */
+static bool are_plain(const char *text)
+{
+    const uint64_t ones = UINT64_MAX / 255, high = ones << 7;
+    uint64_t word, quote, backslash;
+
+    memcpy(&word, text, sizeof(word));
+    quote = word ^ ones * '"';
+    backslash = word ^ ones * '\\';
+    return ((word | (word - ones * 0x20) | (quote - ones) | (backslash - ones)) & high) == 0;
+}
+
 /* Most of a text is this. */
 static void skip_plain(struct json_scanner *s)
 {
-    const unsigned char *text = (const unsigned char *)s->text;
     size_t at = s->at;
 
-    while (at < s->len && text[at] >= 0x20 && text[at] < 0x80 && text[at] != '"' &&
-           text[at] != '\\')
+    while (s->len - at >= sizeof(uint64_t) && are_plain(s->text + at))
+        at += sizeof(uint64_t);
+    while (at < s->len && is_plain((unsigned char)s->text[at]))
         at++;
     s->at = at;
 }

@@ -37,8 +37,20 @@ int entry_take_bool(struct json_slice object, const char *key, bool *ret)
 
 int entry_take_text(struct json_slice object, const char *key, char *ret, size_t size)
 {
-    _cleanup_free_ char *text = json_strdup_member(object, key, size - 1);
+    struct json_slice value;
+    _cleanup_free_ char *text = NULL;
 
+    if (!json_find(object, key, &value) || !json_is_string(value))
+        return -EINVAL;
+    /* Most have nothing to be decoded. */
+    if (!memchr(value.data, '\\', value.len)) {
+        if (value.len - 2 >= size)
+            return -EINVAL;
+        memcpy(ret, value.data + 1, value.len - 2);
+        ret[value.len - 2] = '\0';
+        return 0;
+    }
+    text = json_strdup(value, size - 1);
     if (!text)
         return -EINVAL;
     memcpy(ret, text, strlen(text) + 1);

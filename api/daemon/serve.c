@@ -370,6 +370,8 @@ static int serve_requests(struct daemon *d, const struct serve *serve, struct er
         warn_of_plain_http(serve->config->listen_address);
     lifecycle_run(&lifecycle);
     prober_stop(d->prober);
+    /* What another node took meanwhile is known here before its records are not followed. */
+    forward_finish(d);
     /* No request waits for servers of the cluster any more. */
     cluster_stop(d->cluster);
     cluster_serve_end(d->cluster);

@@ -19,12 +19,16 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ANSWER_MAX 1024u
 #define TRIES      3u
 #define HOLDERS    2u /* of a snapshot that are asked before others are */
 /* A call waits for 2 s, and each clock is 3 s off the servers' at most. */
 #define OLD_NS (8 * NS_PER_SECOND)
+/* A call, and until what it came to is here; how often a stop looks for that. */
+#define FINISH_NS      (8 * NS_PER_SECOND)
+#define FINISH_LOOK_US 5000u
 
 /* With the node that did; "" of an earlier version. */
 static bool is_accepted(const struct buf *answer, char ret_node[FLEET_NODE_SIZE])
@@ -123,7 +127,7 @@ static size_t list_snapshots(void *place, uint64_t *ret, size_t max)
     return snapshots_list(p->daemon->snapshots, IMAGE_USUAL, ret, max);
 }
 
-enum forward_result forward_send(struct daemon *d, const struct forward_wish *wish)
+static enum forward_result send(struct daemon *d, const struct forward_wish *wish)
 {
     _cleanup_buf_ struct buf call = buf_init(CLUSTER_CALL_MAX);
     const struct execution *e = wish->e;
@@ -149,6 +153,25 @@ enum forward_result forward_send(struct daemon *d, const struct forward_wish *wi
         return result;
     log_warn("forward", "execution=%s reason=\"%s\"", e->id, err.message);
     return FORWARD_DOUBT;
+}
+
+enum forward_result forward_send(struct daemon *d, const struct forward_wish *wish)
+{
+    enum forward_result result;
+
+    (void)__atomic_add_fetch(&d->n_forwarding, 1, __ATOMIC_SEQ_CST);
+    result = send(d, wish);
+    (void)__atomic_sub_fetch(&d->n_forwarding, 1, __ATOMIC_SEQ_CST);
+    return result;
+}
+
+void forward_finish(const struct daemon *d)
+{
+    const uint64_t until_ns = clock_monotonic_ns() + FINISH_NS;
+
+    while (__atomic_load_n(&d->n_forwarding, __ATOMIC_SEQ_CST) > 0 &&
+           clock_monotonic_ns() < until_ns)
+        (void)usleep(FINISH_LOOK_US);
 }
 
 /* Where it waits: who takes it reads its request at the servers. */

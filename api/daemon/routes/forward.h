@@ -24,6 +24,8 @@ enum forward_result {
     FORWARD_DOUBT,  /* somebody may have taken it, or may yet, in the next few seconds */
 };
 enum forward_result forward_send(struct daemon *d, const struct forward_wish *wish);
+/* Of a daemon that stops: waits for those that are being sent, for 8 s at most. */
+void forward_finish(const struct daemon *d);
 
 /* What the image that it runs in is called by other nodes. Borrowed. */
 const char *forward_image(const struct execution *e);

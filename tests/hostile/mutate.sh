@@ -205,17 +205,23 @@ declare -A cases=(
     [host]=machines_have_given_up_what_they_do_not_need
 )
 
-# Whether a test fails in the copy; a change that does not build proves nothing.
+# What the cases of tests/e2e/run.sh need beside the software host.
+guests=(hostile-init hostile-guest skillvm-vmm-taken skillvm-vmm-verify guest-calls)
+
+builds() { # what cmake/build.sh is told: a change that does not build proves nothing
+    cmake/build.sh "$@" >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+}
+
+# Whether a test fails in the copy; what it said is in test.log.
 is_found() { # unit|platform|filter|cpuid|vm|jail|devices|guest|skill|host|limits|damage|categories|trail|relay|taken
     local name only=()
     if [ -n "${programs[$1]:-}" ]; then
-        cmake/build.sh release "${programs[$1]}" >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+        builds release "${programs[$1]}" || return 1
         "build/tests/${programs[$1]}" >test.log 2>&1 && return 1
         return 0
     fi
     if [ "$1" = jail ]; then
-        cmake/build.sh release unit_daemon_jail unit_daemon_jail_service >build.log 2>&1 ||
-            { tail -n 20 build.log >&2; return 1; }
+        builds release unit_daemon_jail unit_daemon_jail_service || return 1
         # A layer that is missing has its tests skipped; what does not end has been found, too.
         timeout --kill-after=1 20 build/tests/unit_daemon_jail >test.log 2>&1 && ! grep -q SKIPPED test.log &&
             timeout --kill-after=1 20 build/tests/unit_daemon_jail_service >test.log 2>&1 &&
@@ -223,15 +229,23 @@ is_found() { # unit|platform|filter|cpuid|vm|jail|devices|guest|skill|host|limit
         return 0
     fi
     if [ "$1" = devices ]; then
-        cmake/build.sh sanitize fuzz_devices >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+        builds sanitize fuzz_devices || return 1
         timeout 300 build-sanitize/tests/fuzz_devices tests/fuzz/corpus/devices >test.log 2>&1 && return 1
         return 0
     fi
-    ./dev build >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+    builds release softhost "${guests[@]}" || return 1
     for name in ${cases[$1]}; do only+=(--only "$name"); done
     HOSTILE_SEED=1 HOSTILE_PROGRAMS=5000 tests/e2e/run.sh --build build "${only[@]}" >test.log 2>&1 && return 1
     for name in ${cases[$1]}; do grep -q "^FAIL $name:" test.log && return 0; done
     return 1
+}
+
+# By what it was found: the first test that failed or was skipped, or the line that a fuzz target ended at.
+by_what() {
+    local line
+    line=$(grep -a -m 1 -oE '^\[  (FAILED|SKIPPED) +\] [a-z].*|^FAIL .*|runtime error: .*|[Aa]ssertion.*|ERROR: .*' test.log) ||
+        line='what did not end'
+    cut -c -160 <<<"$line"
 }
 
 git -C "$root" archive HEAD | tar -x -C "$copy"
@@ -249,14 +263,15 @@ for mutation in "${mutations[@]}"; do
     cp "$file" original
     sed -i "$change" "$file"
     if cmp -s "$file" original; then
-        echo "STALE $what: nothing in $file is so any more"
+        echo "STALE | $where | $what | nothing in $file is so any more"
         survived=$((survived + 1))
     elif is_found "$where"; then
-        echo "found $what"
+        echo "found | $where | $what | $(by_what)"
     else
-        echo "MISSED $what"
+        echo "MISSED | $where | $what |"
         survived=$((survived + 1))
     fi
     cp original "$file"
 done
+echo "$survived survived, in $SECONDS s"
 exit $((survived > 0))

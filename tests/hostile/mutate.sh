@@ -12,6 +12,7 @@ root=$(realpath "$(dirname "$0")/../..")
 [ $# -gt 0 ] || set -- unit platform filter cpuid vm jail devices
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
+export CCACHE_BASEDIR=$copy CCACHE_NOHASHDIR=1
 survived=0
 
 # where it is tested; what is taken away; the file; how, as sed does it
@@ -208,8 +209,13 @@ declare -A cases=(
 # What the cases of tests/e2e/run.sh need beside the software host.
 guests=(hostile-init hostile-guest skillvm-vmm-taken skillvm-vmm-verify guest-calls)
 
-builds() { # what cmake/build.sh is told: a change that does not build proves nothing
-    cmake/build.sh "$@" >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+# What is configured once is built by itself: to look at that again takes longer than a changed file does.
+declare -A configured=()
+builds() { # PRESET TARGET…; a change that does not build proves nothing
+    local how=(cmake/build.sh "$1")
+    [ -z "${configured[$1]:-}" ] || how=(cmake --build --preset "$1" --target)
+    "${how[@]}" "${@:2}" >build.log 2>&1 || { tail -n 20 build.log >&2; return 1; }
+    configured[$1]=1
 }
 
 # Whether a test fails in the copy; what it said is in test.log.

@@ -9,6 +9,7 @@ executions, and these may be slowed down by no more than twice as much, or twice
 FLOOD_RUNS: how many of each there are beside each flood.
 """
 
+import collections
 import contextlib
 import http.client
 import itertools
@@ -23,12 +24,13 @@ from cases_limits import own_cgroup
 from harness import UnixConnection, bash_skill, case, check, check_equal, python_skill, wait_until
 from tenants import Tenant
 
-RUNS = int(os.environ.get("FLOOD_RUNS") or 20)
+RUNS = int(os.environ.get("FLOOD_RUNS") or 10)
 # In percent, and how many times as long it may be as alone where a bare process is as fast as alone.
 RANK = 99 if RUNS >= 100 else 90
 TIMES = 2
 ROUNDS = 5
 CONNECTIONS = 512
+# A tenant may have so many at once; it wants as many more as there are slots.
 SLOTS, AT_ONCE = 4, 2
 KEPT = 4
 IMPORTS = ("asyncio", "csv", "decimal", "email.message", "hashlib", "http.client", "sqlite3", "statistics",
@@ -37,13 +39,13 @@ FOREVER = 600
 BARE = [sys.executable, "-I", "-S", "-c", "print('hello')"]
 
 SKILLS = {
+    "processor": bash_skill("while :; do :; done"),
     "memory": python_skill(
         "while True:\n"
         "    held = bytearray(64 << 20)\n"
         "    for at in range(0, len(held), 4096):\n"
         "        held[at] = 1\n"
     ),
-    "processor": bash_skill("while :; do :; done"),
     "fork": bash_skill("while :; do (:) & done"),
     "disk": python_skill(
         "while True:\n"
@@ -58,13 +60,14 @@ SKILLS = {
 
 
 def executions_of(tenant, name):
-    """So many are at work; what has ended begins again."""
+    """More than may be at work; what has ended begins again."""
     skill = tenant.push(SKILLS[name])
-    places = [tenant.start(skill, FOREVER) for _ in range(AT_ONCE)]
+    places = collections.deque(tenant.start(skill, FOREVER) for _ in range(AT_ONCE + SLOTS))
     while True:
-        for i, place in enumerate(places):
-            if tenant.ask("GET", place).json["status"] not in ("accepted", "running"):
-                places[i] = tenant.start(skill, FOREVER)
+        for _ in range(AT_ONCE):
+            if tenant.ask("GET", places[0]).json["status"] not in ("accepted", "running"):
+                places[0] = tenant.start(skill, FOREVER)
+            places.rotate()
         yield
         time.sleep(0.02)
 

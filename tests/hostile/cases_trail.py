@@ -30,7 +30,7 @@ from harness import (
     wait_until,
 )
 
-EXECUTIONS = int(os.environ.get("HOSTILE_EXECUTIONS") or 24)
+EXECUTIONS = int(os.environ.get("HOSTILE_EXECUTIONS") or 16)
 SLOTS = 3
 DAEMON_KIB_MAX, JAIL_KIB_MAX, KERNEL_KIB_MAX = 4096, 512, 32768
 SETTINGS = """isolation: strict
@@ -258,7 +258,7 @@ def hostile_executions_leave_no_trail(world):
         host = Host(world, folder)
         hostile = Hostile(host.daemon, seed)
         # What is there once, from the first one of its kind on.
-        hostile.run(min(EXECUTIONS, len(hostile.kinds)))
+        hostile.run(min(EXECUTIONS // 2, len(hostile.kinds)))
         before, sizes = host.state()
         begin = time.monotonic()
         hostile.run(EXECUTIONS)

@@ -5,8 +5,8 @@
 # and one check after the other of its devices and of the daemon's relay, and shows that a test fails
 # for it; the same of what a skill's process gives up in its guest. Works on a copy of the tree.
 #   mutate.sh [WHERE…]    unit, platform, filter, cpuid, vm, jail, devices: these seven without a word; guest, skill, host,
-#                         limits, damage, categories, trail, relay and taken: what only a real machine shows, in the
-#                         software host
+#                         limits, damage, categories, floods, trail, relay and taken: what only a real machine shows,
+#                         in the software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
 [ $# -gt 0 ] || set -- unit platform filter cpuid vm jail devices
@@ -154,6 +154,7 @@ mutations=(
     'damage|the checksum of a working set|vmm/working_set.c|s/if (crc32_update(0, data, len - 4) != bytes_get_u32(&tail))/if (bytes_get_u32(\&tail) == 1)/'
     'damage|the length of a working set|vmm/working_set.c|s/ || len != HEADER_SIZE + 8ull . n_ranges + 4)/ || len < HEADER_SIZE + 4)/'
     'categories|sessions of one tenant|api/daemon/registry/registry_sessions.c|s/SELECT "tenant_id = ?1 AND id = ?2"/SELECT "?1 IS NOT NULL AND id = ?2"/'
+    'floods|no more slots than are the tenant'"'"'s|api/daemon/engine/fair_queue.c|s/unsigned max = t->limits.max_running;/unsigned max = 0;/'
     'trail|descriptors of machines|api/daemon/machine/vm.c|s/^    fd_close(&vm->log_fd);//'
     'trail|processes of machines|api/daemon/machine/vm.c|s/vm->status = process_reap(vm->pid);/vm->status = 0;/'
     'trail|cgroups of machines|api/daemon/machine/jail.c|s/^        leave(jail);/        (void)leave;/'
@@ -201,6 +202,7 @@ declare -A cases=(
     [skill]='nothing_is_left_however_it_is_started limits_are_named'
     [damage]=damaged_files_never_start_a_guest
     [categories]=twenty_categories_leave_the_host_untouched
+    [floods]=floods_leave_a_neighbour_its_time
     [trail]=hostile_executions_leave_no_trail
     [relay]=a_guest_that_speaks_to_the_relay_reaches_what_is_permitted
     [host]=machines_have_given_up_what_they_do_not_need
@@ -219,7 +221,7 @@ builds() { # PRESET TARGET…; a change that does not build proves nothing
 }
 
 # Whether a test fails in the copy; what it said is in test.log.
-is_found() { # unit|platform|filter|cpuid|vm|jail|devices|guest|skill|host|limits|damage|categories|trail|relay|taken
+is_found() { # unit|platform|filter|cpuid|vm|jail|devices|guest|skill|host|limits|damage|categories|floods|trail|relay|taken
     local name only=()
     if [ -n "${programs[$1]:-}" ]; then
         builds release "${programs[$1]}" || return 1

@@ -11,6 +11,7 @@ set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
 [ $# -gt 0 ] || set -- unit platform filter cpuid vm jail devices
 copy=$(mktemp -d)
+chmod 755 "$copy" # its programs are run as other users, too
 trap 'rm -rf "$copy"' EXIT
 export CCACHE_BASEDIR=$copy CCACHE_NOHASHDIR=1
 survived=0

@@ -68,8 +68,8 @@ def deflated_block(size):
 
 
 def deflated_zeros(size):
-    """size zero bytes as a raw deflate stream: one block of 16 MiB, over and over."""
-    block = 16 << 20
+    """size zero bytes as a raw deflate stream: one block of 1 MiB, over and over."""
+    block = 1 << 20
     first, again, end = deflated_block(block)
     return first + again * (size // block - 1) + end
 
@@ -190,13 +190,13 @@ def all_archives():
         "entries-100000": (big, many_entries(100000)),
         "entries-20001": (big, many_entries(20000)),
         "bomb-10-gb": (big, zip_bomb(10 * GIB)),
-        "bomb-that-lies": (big, zip_bomb(GIB, declared=100)),
+        "bomb-that-lies": (big, zip_bomb(128 << 20, declared=100)),
         "bomb-tar": (big, tar_gz_bomb(10 * GIB)),
         # What is left out of a skill must be counted all the same.
-        "bomb-in-litter": (big, tar_gz_bomb(10 * GIB, "__MACOSX/x")),
+        "bomb-in-litter": (big, tar_gz_bomb(GIB >> 2, "__MACOSX/x")),
         "gzip-in-gzip": (bad, gzip.compress(make_tar())),
-        "ratio": (big, make_zip(("zeros", bytes(20 << 20)))),
-        "too-many-bytes": (big, make_zip() + bytes(289 << 20)),
+        "ratio": (big, make_zip(("zeros", bytes(2 << 20)))),
+        "too-many-bytes": (big, make_zip().ljust(289 << 20, b"\0")),
         "no-skill-md": (bad, make_zip(skill_md=None)),
         "skill-md-deep": (bad, make_zip(("a/b/SKILL.md", SKILL_MD), skill_md=None)),
         "no-front-matter": (bad, make_zip(skill_md=b"# Just a title\n")),

@@ -4,12 +4,12 @@
 # Takes away one thing after the other that a machine's process gives up or its jail keeps from it,
 # and one check after the other of its devices and of the daemon's relay, and shows that a test fails
 # for it; the same of what a skill's process gives up in its guest. Works on a copy of the tree.
-#   mutate.sh [WHERE…]    unit, platform, filter, cpuid, vm, jail, devices: these seven without a word; guest, skill, host,
-#                         limits, damage, categories, floods, trail, relay and taken: what only a real machine shows,
-#                         in the software host
+#   mutate.sh [WHERE…]    unit, platform, filter, cpuid, vm, jail, devices, digests, frames, archives, queue: these
+#                         without a word; guest, skill, host, limits, damage, categories, floods, trail, relay and
+#                         taken: what only a real machine shows, in the software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
-[ $# -gt 0 ] || set -- unit platform filter cpuid vm jail devices
+[ $# -gt 0 ] || set -- unit platform filter cpuid vm jail devices digests frames archives queue
 copy=$(mktemp -d)
 chmod 755 "$copy" # its programs are run as other users, too
 trap 'rm -rf "$copy"' EXIT
@@ -155,6 +155,32 @@ mutations=(
     'damage|the checksum of a working set|vmm/working_set.c|s/if (crc32_update(0, data, len - 4) != bytes_get_u32(&tail))/if (bytes_get_u32(\&tail) == 1)/'
     'damage|the length of a working set|vmm/working_set.c|s/ || len != HEADER_SIZE + 8ull . n_ranges + 4)/ || len < HEADER_SIZE + 4)/'
     'categories|sessions of one tenant|api/daemon/registry/registry_sessions.c|s/SELECT "tenant_id = ?1 AND id = ?2"/SELECT "?1 IS NOT NULL AND id = ?2"/'
+    'digests|a snapshot is what was written|api/daemon/machine/snapshot_files.c|s/strcmp(now.files.i..digest, contents->files.i..digest) != 0)/now.files[i].digest[0] == 0)/'
+    'digests|of this image|api/daemon/machine/snapshot_files.c|/"image_sha256", inputs->image, err) < 0/d'
+    'digests|of this VMM|api/daemon/machine/snapshot_files.c|/"vmm_sha256", inputs->vmm, err) < 0/d'
+    'digests|of this kernel|api/daemon/machine/snapshot_files.c|/"kernel_sha256", inputs->kernel, err) < 0/d'
+    'digests|of this processor|api/daemon/machine/snapshot_files.c|/"cpu_fingerprint", inputs->fingerprint, err) < 0/d'
+    'digests|of as much memory|api/daemon/machine/snapshot_files.c|/"memory_mib", inputs->memory_mib, err) < 0/d'
+    'digests|where each page is|api/daemon/machine/snapshot_files.c|/digest_number(sha, (at + i)/d'
+    'digests|an image is what was built|api/daemon/machine/checksum.c|s/if (strcmp(wanted, hex) != 0)/if (wanted[0] == 0)/'
+    'digests|a checksum is of this file|api/daemon/machine/checksum.c|s/if (strcmp(of, name) != 0)/if (!of[0])/'
+    'frames|each at its stage|api/daemon/machine/guest_decoder.c|s/if (!is_due(d, type))/if (!is_due(d, type) \&\& len > PROTO_PAYLOAD_MAX)/'
+    'frames|each as long as it may be|api/daemon/machine/guest_decoder.c|s/if (len < rules.type..min .. len > rules.type..max)/if (len > PROTO_PAYLOAD_MAX)/'
+    'frames|reserved bytes|api/daemon/machine/guest_decoder.c|s/if (d->header.5. != 0 .. d->header.6. != 0 .. d->header.7. != 0)/if (d->header[4] == 0)/'
+    'frames|an exit that can be|api/daemon/machine/guest_decoder.c|s/if (!bytes_done(&r) .. e.code > EXIT_CODE_MAX .. e.signal > EXIT_SIGNAL_MAX/if (!bytes_done(\&r)/'
+    'frames|no more than is let|api/daemon/machine/guest_decoder.c|s/if (.seen > limit)/if (*seen == UINT64_MAX)/'
+    'frames|text that steers nothing|api/daemon/machine/guest_decoder.c|s/if (c < 0x20 .. c == 0x7f .. (c > 0x7f \&\& !utf8))/if (c == 0x7f)/'
+    'frames|a version that is spoken|api/daemon/machine/guest_decoder.c|s/if (version != PROTO_VERSION)/if (version == 0)/'
+    'archives|an end|api/skill/source.c|s/if (expanded > limits->expanded_bytes)/if (expanded == UINT64_MAX)/'
+    'archives|a ratio|api/skill/source.c|s/ \&\& expanded . limits->ratio > archive_bytes)/ \&\& archive_bytes == UINT64_MAX)/'
+    'archives|what is skipped counts|api/skill/source.c|s/if (source->unpacked > overhead \&\&/if (source->unpacked == UINT64_MAX \&\&/'
+    'archives|no name upwards|api/skill/file_names.c|s/if (n == 2 \&\& part.0. == .\.. \&\& part.1. == .\..)/if (depth > NAMES_DEPTH_MAX)/'
+    'archives|no absolute name|api/skill/file_names.c|s/if (raw.0. == .\/.)/if (raw[0] == 0)/'
+    'archives|no control characters|api/skill/file_names.c|s/if (is_control(code))/if (is_control(code) \&\& code == 0)/'
+    'archives|few entries of a directory|api/skill/zip_directory.c|s/if (++.ret_n > max)/if (++*ret_n == 0)/'
+    'queue|no more slots than are the tenant'"'"'s|api/daemon/engine/fair_queue.c|s/unsigned max = t->limits.max_running;/unsigned max = 0;/'
+    'queue|slots by weight|api/daemon/engine/fair_queue.c|s/(us - entry->charged_us) . SCALE . t->limits.weight/(us - entry->charged_us) * SCALE/'
+    'queue|what ran is charged|api/daemon/engine/fair_queue.c|s/t->had += (us - entry->charged_us)/t->had += 0 * (us - entry->charged_us)/'
     'floods|no more slots than are the tenant'"'"'s|api/daemon/engine/fair_queue.c|s/unsigned max = t->limits.max_running;/unsigned max = 0;/'
     'trail|descriptors of machines|api/daemon/machine/vm.c|s/^    fd_close(&vm->log_fd);//'
     'trail|processes of machines|api/daemon/machine/vm.c|s/vm->status = process_reap(vm->pid);/vm->status = 0;/'
@@ -194,7 +220,9 @@ while IFS= read -r leaf; do
 done < <(sed -n 's/^    case \(0x[0-9a-f]*\):/\1/p' "$root/vmm/arch/x86_64/cpuid.c")
 
 declare -A programs=([unit]=unit_vmm_harden [platform]=unit_vmm_platform [filter]=unit_guest_filter
-    [cpuid]=unit_vmm_cpuid [vm]=unit_daemon_vm)
+    [cpuid]=unit_vmm_cpuid [vm]=unit_daemon_vm [digests]='unit_daemon_snapshot unit_daemon_checksum'
+    [frames]=unit_daemon_decoder [archives]='unit_skill_archive unit_skill_bombs unit_skill_names'
+    [queue]=unit_daemon_fair_queue)
 declare -A cases=(
     [limits]='strict_has_all_layers_as_root no_machine_outlives_what_started_it tenants_share_by_tenant_and_not_by_machine
         an_execution_is_told_that_its_machine_took_too_much an_execution_is_told_that_the_host_was_short_of_memory'
@@ -222,12 +250,15 @@ builds() { # PRESET TARGET…; a change that does not build proves nothing
 }
 
 # Whether a test fails in the copy; what it said is in test.log.
-is_found() { # unit|platform|filter|cpuid|vm|jail|devices|guest|skill|host|limits|damage|categories|floods|trail|relay|taken
+is_found() { # one of those that are named at the top
     local name only=()
     if [ -n "${programs[$1]:-}" ]; then
-        builds release "${programs[$1]}" || return 1
-        "build/tests/${programs[$1]}" >test.log 2>&1 && return 1
-        return 0
+        # shellcheck disable=SC2086 # they are words
+        builds release ${programs[$1]} || return 1
+        for name in ${programs[$1]}; do
+            "build/tests/$name" >test.log 2>&1 || return 0
+        done
+        return 1
     fi
     if [ "$1" = jail ]; then
         builds release unit_daemon_jail unit_daemon_jail_service || return 1

@@ -126,21 +126,27 @@ def tar_gz_bomb(size, name="big.bin"):
 
 def many_entries(count):
     """Empty files beside SKILL.md. By hand: zipfile takes minutes of an emulated processor for as many."""
-    local, central = struct.Struct("<IHHHHHIIIHH"), struct.Struct("<IHHHHHHIIIHHHHHII")
-    parts, directory, at = [], [], 0
-    files = [(b"SKILL.md", SKILL_MD)] + [(b"f/%d" % n, b"") for n in range(count)]
-    for name, content in files:
-        # Version, flags, method, time, date, checksum, both sizes, lengths of the name and of what follows it.
-        said = 20, 0, 0, 0, 0x21, zlib.crc32(content), len(content), len(content), len(name), 0
-        parts += local.pack(0x04034B50, *said), name, content
-        directory += central.pack(0x02014B50, 20, *said, 0, 0, 0, 0, at), name
-        at += local.size + len(name) + len(content)
-    listed, n = b"".join(directory), len(files)
-    # Zip64's end, for more than 65,535.
-    end = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, n, n, len(listed), at)
-    end += struct.pack("<IIQI", 0x07064B50, 0, at + len(listed), 1)
-    end += struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, min(n, 0xFFFF), min(n, 0xFFFF), len(listed), at, 0)
-    return b"".join((*parts, listed, end))
+
+    def heads(name, content):
+        """What stands before a name in front of its content, and before its place in the directory."""
+        said = struct.pack("<HHHHHIIIHH", 20, 0, 0, 0, 0x21, zlib.crc32(content), len(content),
+                           len(content), len(name), 0)
+        return b"PK\3\4" + said, b"PK\1\2\24\0" + said + bytes(10)
+
+    skill, skill_listed = heads(b"SKILL.md", SKILL_MD)
+    skill += b"SKILL.md" + SKILL_MD
+    empty, listed = heads(b"f/000000", b"")
+    names = [b"f/%06d" % n for n in range(count)]
+    places = range(len(skill), 1 << 32, len(empty) + len(names[0]))
+    content = skill + b"".join([empty + name for name in names])
+    directory = skill_listed + bytes(4) + b"SKILL.md"
+    directory += b"".join([listed + at.to_bytes(4, "little") + name for at, name in zip(places, names)])
+    end = len(directory), len(content)
+    # Zip64's, for more than 65,535.
+    end64 = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, count + 1, count + 1, *end)
+    end64 += struct.pack("<IIQI", 0x07064B50, 0, sum(end), 1)
+    few = min(count + 1, 0xFFFF)
+    return content + directory + end64 + struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, few, few, *end, 0)
 
 
 def damaged_zip():

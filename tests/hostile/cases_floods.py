@@ -21,7 +21,7 @@ import sys
 import time
 
 from cases_limits import own_cgroup
-from harness import UnixConnection, bash_skill, case, check, check_equal, python_skill, wait_until
+from harness import Client, UnixConnection, bash_skill, case, check, check_equal, python_skill, wait_until
 from tenants import Tenant
 
 RUNS = int(os.environ.get("FLOOD_RUNS") or 10)
@@ -36,6 +36,8 @@ KEPT = 4
 IMPORTS = ("asyncio", "csv", "decimal", "email.message", "hashlib", "http.client", "sqlite3", "statistics",
            "unittest", "xml.etree.ElementTree")
 FOREVER = 600
+# Who is not served for as long is flooded, whatever the others' time.
+PATIENCE = 120
 BARE = [sys.executable, "-I", "-S", "-c", "print('hello')"]
 
 SKILLS = {
@@ -184,6 +186,7 @@ def floods_leave_a_neighbour_its_time(world):
         daemon = world.copy_of_snapshots("floods", ["--max-running", str(SLOTS)], kept=KEPT)
         daemon.start(cgroup=folder)
         victim = Tenant(daemon, "victim")
+        victim.client = Client(daemon.socket, PATIENCE)
         hostile = Tenant(daemon, "hostile", max_running=AT_ONCE)
         skill = victim.push(python_skill('print("hello")', name="hello"))
         for _ in range(5):

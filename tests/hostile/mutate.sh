@@ -163,7 +163,7 @@ mutations=(
     'digests|of as much memory|api/daemon/machine/snapshot_files.c|/"memory_mib", inputs->memory_mib, err) < 0/d'
     'digests|where each page is|api/daemon/machine/snapshot_files.c|/digest_number(sha, (at + i)/d'
     'digests|an image is what was built|api/daemon/machine/checksum.c|s/if (strcmp(wanted, hex) != 0)/if (wanted[0] == 0)/'
-    'digests|a checksum is of this file|api/daemon/machine/checksum.c|s/if (strcmp(of, name) != 0)/if (!of[0])/'
+    'digests|a checksum is of this file|api/daemon/machine/checksum.c|s/if (strcmp(of, name) != 0)/if (strcmp(of, name) != 0 \&\& !of[0])/'
     'frames|each at its stage|api/daemon/machine/guest_decoder.c|s/if (!is_due(d, type))/if (!is_due(d, type) \&\& len > PROTO_PAYLOAD_MAX)/'
     'frames|each as long as it may be|api/daemon/machine/guest_decoder.c|s/if (len < rules.type..min .. len > rules.type..max)/if (len > PROTO_PAYLOAD_MAX)/'
     'frames|reserved bytes|api/daemon/machine/guest_decoder.c|s/if (d->header.5. != 0 .. d->header.6. != 0 .. d->header.7. != 0)/if (d->header[4] == 0)/'
@@ -280,11 +280,11 @@ is_found() { # one of those that are named at the top
     return 1
 }
 
-# By what it was found: the first test that failed or was skipped, or the line that a fuzz target ended at.
+# By what it was found: the first test that failed or was skipped, or what a fuzz target said.
 by_what() {
     local line
     line=$(grep -a -m 1 -oE '^\[  (FAILED|SKIPPED) +\] [a-z].*|^FAIL .*|runtime error: .*|[Aa]ssertion.*|ERROR: .*' test.log) ||
-        line='what did not end'
+        line='an end without a word, or none in time'
     cut -c -160 <<<"$line"
 }
 

@@ -138,6 +138,49 @@ static void digest_sees_every_change(void **state)
     assert_int_equal(snapshots_digest_memory(f->memory_fd, after), -EINVAL);
 }
 
+/* Of another kernel, image or VMM than there are now, whatever its key says. */
+static void a_manifest_is_of_what_is_there(void **state)
+{
+    static const struct {
+        size_t at;
+        const char *name;
+    } texts[] = {
+        {offsetof(struct snapshot_inputs, kernel), "kernel_sha256"},
+        {offsetof(struct snapshot_inputs, image), "image_sha256"},
+        {offsetof(struct snapshot_inputs, vmm), "vmm_sha256"},
+        {offsetof(struct snapshot_inputs, fingerprint), "cpu_fingerprint"},
+        {offsetof(struct snapshot_inputs, name.scope), "scope"},
+        {offsetof(struct snapshot_inputs, name.image), "image"},
+        {offsetof(struct snapshot_inputs, name.profile), "profile"},
+        {offsetof(struct snapshot_inputs, name.packages), "packages"},
+    };
+    const struct snapshot_contents contents = {0};
+    struct fixture *f = *state;
+    struct snapshot_contents back;
+    struct snapshot_inputs other = inputs;
+    struct err err = {0};
+
+    assert_int_equal(snapshot_manifest_write(f->dir_fd, "key", &inputs, &contents, NULL), 0);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        char *text = (char *)&other + texts[i].at, wanted[64];
+
+        text[0]++;
+        assert_int_equal(snapshot_manifest_check(f->dir_fd, "key", &other, &back, &err),
+                         -EINVAL);
+        (void)snprintf(wanted, sizeof(wanted), "%s is not what it is now", texts[i].name);
+        assert_string_equal(err.message, wanted);
+        text[0]--;
+        err = (struct err){0};
+    }
+    other.memory_mib++;
+    assert_int_equal(snapshot_manifest_check(f->dir_fd, "key", &other, &back, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "memory_mib"));
+    err = (struct err){0};
+    assert_int_equal(snapshot_manifest_check(f->dir_fd, "other", &inputs, &back, &err),
+                     -EINVAL);
+    assert_string_equal(err.message, "key is not what it is now");
+}
+
 static void manifest_round_trip_and_refusals(void **state)
 {
     struct fixture *f = *state;
@@ -341,6 +384,7 @@ int main(void)
         cmocka_unit_test(every_input_changes_the_key),
         cmocka_unit_test_setup_teardown(digest_ignores_how_zeros_are_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(digest_sees_every_change, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_manifest_is_of_what_is_there, setup, teardown),
         cmocka_unit_test_setup_teardown(manifest_round_trip_and_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(every_file_is_as_it_was_or_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_manifest_never_names_other_files, setup, teardown),

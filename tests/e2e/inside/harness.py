@@ -174,11 +174,11 @@ class Answer:
 
 
 class Client:
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, patience=REQUEST_TIMEOUT):
+        self.path, self.patience = path, patience
 
-    def request(self, method, path, body=None, headers=None, timeout=REQUEST_TIMEOUT):
-        connection = UnixConnection(self.path, timeout)
+    def request(self, method, path, body=None, headers=None, timeout=None):
+        connection = UnixConnection(self.path, timeout or self.patience)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()

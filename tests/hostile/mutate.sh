@@ -168,8 +168,8 @@ mutations=(
     'frames|each as long as it may be|api/daemon/machine/guest_decoder.c|s/if (len < rules.type..min .. len > rules.type..max)/if (len > PROTO_PAYLOAD_MAX)/'
     'frames|reserved bytes|api/daemon/machine/guest_decoder.c|s/if (d->header.5. != 0 .. d->header.6. != 0 .. d->header.7. != 0)/if (d->header[4] == 0)/'
     'frames|an exit that can be|api/daemon/machine/guest_decoder.c|s/if (!bytes_done(&r) .. e.code > EXIT_CODE_MAX .. e.signal > EXIT_SIGNAL_MAX/if (!bytes_done(\&r)/'
-    'frames|no more than is let|api/daemon/machine/guest_decoder.c|s/if (.seen > limit)/if (*seen == UINT64_MAX)/'
-    'frames|text that steers nothing|api/daemon/machine/guest_decoder.c|s/if (c < 0x20 .. c == 0x7f .. (c > 0x7f \&\& !utf8))/if (c == 0x7f)/'
+    'frames|no more than is let|api/daemon/machine/guest_decoder.c|s/if (.seen > limit)/if (*seen > limit \&\& limit == 0)/'
+    'frames|text that steers nothing|api/daemon/machine/guest_decoder.c|s/if (c < 0x20 .. /if (/'
     'frames|a version that is spoken|api/daemon/machine/guest_decoder.c|s/if (version != PROTO_VERSION)/if (version == 0)/'
     'archives|an end|api/skill/source.c|s/if (expanded > limits->expanded_bytes)/if (expanded == UINT64_MAX)/'
     'archives|a ratio|api/skill/source.c|s/ \&\& expanded . limits->ratio > archive_bytes)/ \&\& archive_bytes == UINT64_MAX)/'
@@ -221,7 +221,7 @@ done < <(sed -n 's/^    case \(0x[0-9a-f]*\):/\1/p' "$root/vmm/arch/x86_64/cpuid
 
 declare -A programs=([unit]=unit_vmm_harden [platform]=unit_vmm_platform [filter]=unit_guest_filter
     [cpuid]=unit_vmm_cpuid [vm]=unit_daemon_vm [digests]='unit_daemon_snapshot unit_daemon_checksum'
-    [frames]=unit_daemon_decoder [archives]='unit_skill_archive unit_skill_bombs unit_skill_names'
+    [frames]=unit_daemon_decoder [archives]='unit_skill_archive unit_skill_bombs unit_skill_zip'
     [queue]=unit_daemon_fair_queue)
 declare -A cases=(
     [limits]='strict_has_all_layers_as_root no_machine_outlives_what_started_it tenants_share_by_tenant_and_not_by_machine

@@ -471,6 +471,11 @@ static void limits(void **state)
     tiny = archive_limits_default;
     tiny.expanded_bytes = 10;
     refuse_with(&tiny, ZIP, plain, -EFBIG, "more than 10 bytes");
+    /* Each file by itself would fit. */
+    archive = take(ZIP, plain, -1);
+    tiny.expanded_bytes = archive.expanded_bytes - 1;
+    skill_archive_finish(&archive);
+    refuse_with(&tiny, ZIP, plain, -EFBIG, "expands to more than");
 }
 
 static void load(void **state)

@@ -26,6 +26,7 @@ PHASES = {
     "boot": "boots, saves, records; no skill's code",
 }
 VMM_LINES_MAX = 3000
+CALLS_MAX = {"main": 25, "vcpu": 20}
 SLACK = 300
 # What is entered with something of a guest's in hand, and what of it is entered so.
 REACHED = {
@@ -66,6 +67,8 @@ def calls_rows(rules):
     for phase, thread, names in re.findall(r"^(\w+) (\w+): (.*)$", text, re.M):
         if phase in PHASES:
             calls = list(dict.fromkeys(names.split()))
+            if len(calls) > CALLS_MAX[thread]:
+                sys.exit(f"{thread} of a machine that {PHASES[phase]}: more than {CALLS_MAX[thread]} calls")
             listed = ", ".join(f"`{name}`" for name in calls)
             rows.append(f"| {PHASES[phase]} | {thread} | {len(calls)} | {listed} |")
     return rows

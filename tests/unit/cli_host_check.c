@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What doctor says of the kernel. */
+/* What doctor says of the kernel, and of the layers that machines are put into. */
 #include "api/cli/host_check.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -52,12 +56,60 @@ static void short_buffer(void **state)
     assert_int_equal(text[16], 'x');
 }
 
+/* Of a host whose skillvm-jail says this. */
+static struct host_check isolation(const char *said)
+{
+    static struct host_check_report report;
+    static struct cli cli;
+    struct host_check found = {.name = NULL};
+    char path[PATH_MAX];
+
+    (void)snprintf(cli.bin_dir, sizeof(cli.bin_dir), "/tmp/skillvm-unit.XXXXXX");
+    assert_non_null(mkdtemp(cli.bin_dir));
+    if (said) {
+        FILE *file = fopen(cli_sibling(&cli, "skillvm-jail", path), "we");
+
+        assert_non_null(file);
+        assert_true(fprintf(file, "#!/bin/sh\ncat <<'END'\n%s\nEND\n", said) > 0);
+        assert_int_equal(fclose(file), 0);
+        assert_int_equal(chmod(path, 0755), 0);
+    }
+    host_check_examine(&cli, &report);
+    for (size_t i = 0; i < report.n; i++) {
+        if (strcmp(report.checks[i].name, "isolation") == 0)
+            found = report.checks[i];
+    }
+    if (said)
+        assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(cli.bin_dir), 0);
+    assert_non_null(found.name);
+    return found;
+}
+
+static void layers_that_are_missing_are_named(void **state)
+{
+    struct host_check found =
+        isolation("namespaces=ok\nroot=ok\nusers=ok\nlimits=ok\nlandlock=ok");
+    (void)state;
+
+    assert_int_equal(found.level, HOST_CHECK_OK);
+    assert_string_equal(found.advice, "");
+    found = isolation("namespaces=ok\nroot=ok\nusers=no range in subuid\nlimits=ok");
+    assert_int_equal(found.level, HOST_CHECK_NOTE);
+    assert_string_equal(found.found, "no users (no range in subuid); no landlock (not said)");
+    assert_non_null(strstr(found.advice, "best-effort"));
+    found = isolation(NULL);
+    assert_int_equal(found.level, HOST_CHECK_BAD);
+    assert_non_null(strstr(found.advice, "skillvm-jail must be next to skillvm"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(too_old),
         cmocka_unit_test(gains_end_where_they_are_there),
         cmocka_unit_test(short_buffer),
+        cmocka_unit_test(layers_that_are_missing_are_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

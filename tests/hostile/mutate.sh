@@ -283,7 +283,8 @@ is_found() { # one of those that are named at the top
 # By what it was found: the first test that failed or was skipped, or what a fuzz target said.
 by_what() {
     local line
-    line=$(grep -a -m 1 -oE '^\[  (FAILED|SKIPPED) +\] [a-z].*|^FAIL .*|runtime error: .*|[Aa]ssertion.*|ERROR: .*' test.log) ||
+    line=$(grep -a -m 1 -oE '^\[  (FAILED|SKIPPED) +\] [a-z].*|^FAIL .*' test.log) ||
+        line=$(grep -a -m 1 -oE 'runtime error: .*|ERROR: .*' test.log) ||
         line='an end without a word, or none in time'
     cut -c -160 <<<"$line"
 }

@@ -63,7 +63,7 @@ case_examples() {
     contains "$OUT" "upper_mill: mean 1.4722" stdout
     python3 -c 'import xml.dom.minidom as x; x.parse("out/chart.svg")' || fail "chart.svg is no XML"
     contains "$(<out/summary.csv)" "estuary,35,3.0163" summary.csv
-    expect 0 skillvm run "$E2E_ROOT/examples/text-stats-bash" --input '"one two\nthree"' --json
+    expect 0 skillvm run "$E2E_ROOT/examples/text-stats-bash" --timeout 300s --input '"one two\nthree"' --json
     equal "$(jq -c .output <<<"$OUT")" '{"bytes":13,"lines":1,"words":3,"longest_line":7}' output
     expect 42 skillvm run "$E2E_ROOT/examples/failing" --output-dir failed
     contains "$OUT" "half of the work is done" stdout

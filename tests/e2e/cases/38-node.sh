@@ -50,7 +50,7 @@ console.log(JSON.stringify([y.load("a: [1]"), process.argv, process.cwd(), proce
     equal "$(jq -c '[.status, .signal]' <<<"$BODY")" '["failed",9]' "over its memory"
     contains "$(jq -r .error <<<"$BODY")" memory "why"
     http_expect 200 /v1/executions -H 'Content-Type: application/json' \
-        -d '{"lang": "node", "limits": {"memory": "96Mi"}, "timeout": 90,
+        -d '{"lang": "node", "limits": {"memory": "96Mi"}, "timeout": 200,
              "code": "const a = []; for (;;) a.push(Buffer.alloc(1 << 20, 1))"}'
     contains "$(jq -r .error <<<"$BODY")" memory "why, where it grows bit by bit"
 }

@@ -43,7 +43,7 @@ def install_image(daemon):
 def check_image(daemon):
     """Has its snapshot made, which is there from then on."""
     first = daemon.client.run(ARCHIVE, args=[""], image="hostile")
-    check_equal((first["status"], first["stdout"]), ("success", "hostile\n"), "a hostile guest")
+    check_equal((first["status"], first["stdout"]), ("success", "hostile\n"), f"a hostile guest ({first.get('error')})")
 
 
 class HostileDaemon:

@@ -125,6 +125,24 @@ static void a_new_one_is_taken_up(void **state)
     expect(harness_run(h, "{\"skill\":\"tables\"}"), 200, "\"image\":\"python\"");
 }
 
+/* Another library may take other arguments, under the same names of skill and image. */
+static void a_tool_is_described_anew_in_one_that_replaced(void **state)
+{
+    const struct harness *h = *state;
+    static const struct harness_file files[] = {
+        {"SKILL.md", "---\nname: described\ndescription: A skill of a test.\n---\n"},
+        {"main.py", "import argparse\nimport numpy\n#probe:@image\n"},
+        {NULL, NULL}};
+
+    make(h, "tools", "restore, first");
+    reload(h, "\"added\":[\"tools\"]");
+    expect(harness_push_files(h, files), 201, "\"image\":\"tools\"");
+    expect(harness_get(h, "/v1/tools"), 200, "A skill of a test.\\n\\nrestore, first");
+    make(h, "tools", "restore, second");
+    reload(h, "\"replaced\":[\"tools\"]");
+    expect(harness_get(h, "/v1/tools"), 200, "A skill of a test.\\n\\nrestore, second");
+}
+
 static void one_that_is_damaged_is_refused(void **state)
 {
     const struct harness *h = *state;
@@ -301,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         EACH(a_new_one_is_taken_up),
+        EACH(a_tool_is_described_anew_in_one_that_replaced),
         EACH(one_that_is_damaged_is_refused),
         EACH(one_whose_manifest_is_none_is_refused),
         EACH(who_waits_or_runs_keeps_what_was_chosen),

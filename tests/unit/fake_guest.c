@@ -427,12 +427,20 @@ static void behave_span(const struct fake *f)
 static void behave_probe(struct fake *f)
 {
     const char *text = fake_tar_probe(&f->skill);
+    char about[512];
 
     if (!text)
         fake_die("probe");
     if (text[0] == '=') {
         snprintf(f->behaviour, sizeof(f->behaviour), "%s", text + 1);
         return;
+    }
+    if (strcmp(text, "@image") == 0) {
+        snprintf(about, sizeof(about),
+                 "{\"version\":1,\"doc\":\"%s\",\"parser\":{\"description\":null,"
+                 "\"actions\":[]}}",
+                 f->mode);
+        text = about;
     }
     fake_send_frame(f, PROTO_STARTED, NULL, 0);
     send_exit(f, 0, 0, 0);

@@ -13,7 +13,7 @@
 struct registry_tool {
     const char *skill;    /* its digest */
     const char *packages; /* the digest of its packages; "": none */
-    const char *images;   /* the names of those of which its image was chosen */
+    const char *images;   /* the digest of those of which its image was chosen */
     const char *script;   /* "": the skill's own entry */
 };
 

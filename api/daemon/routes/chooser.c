@@ -26,15 +26,20 @@ static int read_allowed(struct daemon *d, const struct images *images, const cha
     return r;
 }
 
-int chooser_images(struct daemon *d, const struct images *images, const char *tenant, char *ret,
-                   size_t size, struct err *err)
+int chooser_images(struct daemon *d, const struct images *images, const char *tenant,
+                   char ret[SHA256_HEX_SIZE], struct err *err)
 {
+    _cleanup_buf_ struct buf text = buf_init(IMAGES_MAX * (IMAGE_NAME_SIZE + SHA256_HEX_SIZE));
     image_set_t allowed = 0;
     int r = read_allowed(d, images, tenant, &allowed, err);
 
-    if (r == 0)
-        image_list_names(&images->known, allowed, ret, size);
-    return r;
+    if (r < 0)
+        return r;
+    for (unsigned i = 0; r == 0 && i < images->n; i++)
+        if (image_set_has(allowed, i))
+            r = buf_printf(&text, "%s %s\n", images->known.list[i].name,
+                           images->list[i].digest);
+    return r < 0 || sha256_of(text.data, text.len, ret) < 0 ? err_no_memory(err) : 0;
 }
 
 struct chooser_packages chooser_packages_of(const struct registry_skill *row)

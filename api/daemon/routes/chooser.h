@@ -44,9 +44,10 @@ bool chooser_choose(struct daemon *d, const struct skill *skill,
                     const struct chooser_packages *packages, const char *lang,
                     const char *image, struct execution *e, struct http_reply *reply);
 
-/* The names of the images that a tenant may use, as one text. 0, -ENOENT or -EIO. */
-int chooser_images(struct daemon *d, const struct images *images, const char *tenant, char *ret,
-                   size_t size, struct err *err);
+/* One digest for the images that a tenant may use: another as soon as one of them is built
+ * anew. 0; -ENOENT: the tenant is gone; -ENOMEM; -EIO. */
+int chooser_images(struct daemon *d, const struct images *images, const char *tenant,
+                   char ret[SHA256_HEX_SIZE], struct err *err);
 
 /* The same for a script of a registered skill that names an image or NULL. 0; -EACCES; as of
  * chooser_look(). */

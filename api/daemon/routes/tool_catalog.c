@@ -342,7 +342,7 @@ static bool promises(struct daemon *d, const struct tool *tool)
 int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *tool,
                           uint64_t deadline_ns, struct err *err)
 {
-    char image[IMAGE_NAME_SIZE], images[2 * TENANT_IMAGES_SIZE];
+    char image[IMAGE_NAME_SIZE], images[SHA256_HEX_SIZE];
     const struct tool_script script = {
         .digest = tool->digest, .path = tool->path, .mode = tool->mode, .image = image};
     const struct registry_tool key = {.skill = tool->digest,
@@ -357,7 +357,7 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
     if (tool->schema || !tool->is_python)
         return 0;
     now = image_tables_now(d->images);
-    r = chooser_images(d, now, tenant, images, sizeof(images), err);
+    r = chooser_images(d, now, tenant, images, err);
     if (r < 0)
         return r;
     r = take_known(d, &key, tool, err);

@@ -375,6 +375,20 @@ static void a_scope_without_room_is_told(void **state)
     machine_release(m);
 }
 
+/* Whoever waits for it has it from the second try. */
+static void a_guest_that_chance_stopped_is_begun_again(void **state)
+{
+    struct fixture *f = *state;
+    struct machine_wish wish = wish_of("a", "");
+    struct machine *m = NULL;
+
+    set_limits(f, 8, 1ull << 40, 0);
+    write_file(f->kernel, "boot=die-first");
+    assert_int_equal(machine_take(f->pool, &wish, -1, &m, NULL), 0);
+    assert_int_equal(measure_snapshots(f).failed, 0);
+    machine_release(m);
+}
+
 /* By what the last try came to. */
 static void who_comes_long_before_the_next_try_is_told(void **state)
 {
@@ -434,6 +448,7 @@ int main(void)
         WITH(an_image_that_is_missing_is_told),
         WITH(a_scope_without_room_is_told),
         WITH(who_comes_long_before_the_next_try_is_told),
+        WITH(a_guest_that_chance_stopped_is_begun_again),
         WITH(who_waits_for_a_scope_can_be_cancelled),
     };
 

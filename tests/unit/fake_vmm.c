@@ -113,6 +113,7 @@ static const struct script {
 } scripts[] = {
     {"boot", {STEP_RESUMED, STEP_CONNECTED}},
     {"boot=failed", {STEP_FAIL_KVM, STEP_EXIT_1}},
+    {"boot=die-first", {STEP_RESUMED, STEP_EXIT_FIRST, STEP_CONNECTED}},
     {"boot=flood", {STEP_FLOOD}},
     {"boot=slower", {STEP_RESUMED, STEP_CONNECTED, STEP_WHILE, STEP_WHILE, STEP_WHILE}},
     {"restore", {STEP_RESUMED, STEP_CONNECTED, STEP_READY}},

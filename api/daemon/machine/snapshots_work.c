@@ -98,6 +98,12 @@ static int load_or_make(struct snapshots *s, const struct snapshot_name *name,
              "making scope=\"%s\" image=\"%s\" profile=\"%s\" packages=%.16s reason=\"%s\"",
              name->scope, name->image, name->profile, name->packages,
              refused.code ? refused.message : "there is none yet");
+    r = make(s, name, ret, err);
+    /* Chance may have stopped the guest: who waits for it need not hear of that. */
+    if (r != -EPIPE)
+        return r;
+    log_warn("snapshot", "made=\"not yet\" reason=\"%s\"", err->message);
+    *err = (struct err){0};
     return make(s, name, ret, err);
 }
 

@@ -328,18 +328,21 @@ static enum cluster_fault stay(struct tail_session *s, struct err *err)
 {
     struct cluster *c = s->cluster;
     enum cluster_fault fault = CLUSTER_OK;
+    uint64_t pending = 0;
 
     while (fault == CLUSTER_OK && !cluster_is_stopping(c)) {
         struct cluster_entry entry = {0};
         bool some = false;
 
         fault = clock_monotonic_ns() < s->look_ns ? CLUSTER_OK : look(s, err);
-        if (fault == CLUSTER_OK)
+        /* What comes goes first: where others never stop writing it would fall behind. */
+        if (fault == CLUSTER_OK && pending == 0)
             fault = read_again(s, err);
         if (fault != CLUSTER_OK)
             break;
         fault = c->driver->next(s->link, s->again_at < s->again_end ? 1 : CLUSTER_SLICE_MS,
                                 &some, &entry, err);
+        pending = some ? entry.pending : 0;
         if (!some)
             continue;
         fault = take(s, &entry, err);

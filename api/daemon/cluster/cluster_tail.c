@@ -135,18 +135,24 @@ static enum cluster_fault commit(struct tail_session *s, struct err *err)
     return CLUSTER_OK;
 }
 
+/* Whether enough came to become rows before all is there. */
+static bool is_batch(const struct tail_session *s)
+{
+    const size_t batch = s->tail->kind->batch;
+
+    return batch > 0 && (s->staged.n >= batch || s->staged.bytes >= STAGED_BATCH_BYTES);
+}
+
 static enum cluster_fault take(struct tail_session *s, const struct cluster_entry *entry,
                                struct err *err)
 {
-    const size_t batch = s->tail->kind->batch;
     enum cluster_fault fault = s->tail->kind->check(s, entry, err);
 
     if (fault != CLUSTER_OK)
         return fault;
     s->revision = entry->revision;
     s->came_ns = clock_monotonic_ns();
-    return entry->pending == 0 || (batch > 0 && s->staged.n >= batch) ? commit(s, err)
-                                                                      : CLUSTER_OK;
+    return entry->pending == 0 || is_batch(s) ? commit(s, err) : CLUSTER_OK;
 }
 
 /* There is nothing that is not here. */

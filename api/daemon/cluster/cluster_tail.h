@@ -19,7 +19,8 @@ struct tail_session;
 struct tail_kind {
     const char *bucket;
     const char *what; /* for logs: "changes" */
-    size_t batch;     /* so many are made rows at once; 0: all that is there */
+    size_t
+        batch; /* so many, or STAGED_BATCH_BYTES, are made rows at once; 0: all that is there */
     /* Which bucket this is, as rows note it. */
     enum cluster_fault (*identify)(struct tail_session *s, char ret[CHANGE_MARK_SIZE],
                                    struct err *err);

@@ -11,6 +11,8 @@
 
 /* More than a bucket of them may have. */
 #define STAGED_BYTES_MAX (96ull * 1024 * 1024)
+/* With so many it is time to make rows of them, where they need not agree. */
+#define STAGED_BATCH_BYTES (16ull * 1024 * 1024)
 
 struct staged_entry {
     char key[CHANGE_KEY_SIZE];

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executions of others that a node has to catch up on, more than it may hold at once, with a
+   stand-in for the module. */
+#include "tests/unit/cmocka_all.h"
+
+#include "api/daemon/cluster/cluster.h"
+#include "api/daemon/cluster/record_entry.h"
+#include "api/daemon/cluster/staged.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Each as large as one may be: together more than STAGED_BYTES_MAX. */
+#define MANY 3400u
+
+static struct buf entry;
+static unsigned given;              /* by the thread that follows alone */
+static unsigned made, most, failed; /* atomic */
+
+struct cluster_link {
+    char unused;
+};
+
+static enum cluster_fault fake_open(const struct cluster_access *access, const char *server,
+                                    struct cluster_link **ret, struct err *err)
+{
+    (void)access;
+    (void)server;
+    (void)err;
+    *ret = calloc(1, sizeof(**ret));
+    return CLUSTER_OK;
+}
+
+static void fake_close(struct cluster_link *link)
+{
+    free(link);
+}
+
+/* There is nothing but executions. */
+static enum cluster_fault fake_look(struct cluster_link *link, const char *name,
+                                    struct cluster_bucket *ret, struct err *err)
+{
+    (void)link;
+    (void)err;
+    if (strcmp(name, CLUSTER_RECORDS) != 0)
+        return CLUSTER_NO_BUCKET;
+    ret->replicas = 1;
+    ret->last_revision = MANY;
+    return CLUSTER_OK;
+}
+
+static enum cluster_fault fake_watch(struct cluster_link *link, const char *name,
+                                     uint64_t after, struct err *err)
+{
+    (void)link;
+    (void)err;
+    assert_string_equal(name, CLUSTER_RECORDS);
+    /* A session that failed begins again from what it made. */
+    __atomic_add_fetch(&failed, given > 0, __ATOMIC_RELAXED);
+    given = (unsigned)after;
+    return CLUSTER_OK;
+}
+
+static enum cluster_fault fake_next(struct cluster_link *link, unsigned wait_ms, bool *ret_some,
+                                    struct cluster_entry *ret, struct err *err)
+{
+    (void)link;
+    (void)wait_ms;
+    (void)err;
+    *ret_some = given < MANY;
+    if (!*ret_some) {
+        usleep(1000);
+        return CLUSTER_OK;
+    }
+    given++;
+    *ret = (struct cluster_entry){.data = buf_cstr(&entry),
+                                  .len = entry.len,
+                                  .revision = given,
+                                  .pending = MANY - given,
+                                  .stored_ns = 1};
+    snprintf(ret->key, sizeof(ret->key), "exec_%032x", given);
+    return CLUSTER_OK;
+}
+
+static void fake_release(struct cluster_entry *taken)
+{
+    *taken = (struct cluster_entry){0};
+}
+
+static const struct cluster_driver driver = {.version = CLUSTER_DRIVER_VERSION,
+                                             .open = fake_open,
+                                             .close = fake_close,
+                                             .bucket_look = fake_look,
+                                             .watch = fake_watch,
+                                             .next = fake_next,
+                                             .release = fake_release};
+
+static int no_place(void *ctx, struct change_place *ret, struct err *err)
+{
+    (void)ctx;
+    (void)ret;
+    (void)err;
+    return 0;
+}
+
+static int make_rows(void *ctx, const struct staged *records, const struct change_place *place,
+                     unsigned *ret_conflicts, struct err *err)
+{
+    (void)ctx;
+    (void)place;
+    (void)ret_conflicts;
+    (void)err;
+    for (size_t i = 0; i < records->n; i++) {
+        const struct staged_entry *e = &records->list[i];
+
+        assert_string_equal(e->record->id, e->key);
+        assert_memory_equal(e->record->result, "{", 1);
+        assert_in_range(e->record->result - e->data, 0, e->len - e->record->result_bytes);
+    }
+    if (records->n > most)
+        __atomic_store_n(&most, (unsigned)records->n, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&made, (unsigned)records->n, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static void of_record(void *ctx, const struct record *record)
+{
+    (void)ctx;
+    (void)record;
+}
+
+static bool has_none(void *ctx, const struct record *record)
+{
+    (void)ctx;
+    (void)record;
+    return false;
+}
+
+static void tell_none(void *ctx, uint64_t since_ns)
+{
+    (void)ctx;
+    (void)since_ns;
+}
+
+static void no_tick(void *ctx)
+{
+    (void)ctx;
+}
+
+static void write_entry(void)
+{
+    static char result[RECORD_RESULT_MAX + 1];
+    struct record record = {.accepted_ns = 1, .finished_ns = 2, .result = result};
+
+    (void)strcpy(record.tenant, "default");
+    (void)strcpy(record.node, "b");
+    (void)strcpy(record.instance, "0123456789abcdef0123456789abcdef");
+    (void)strcpy(record.skill_name, "demo");
+    (void)strcpy(record.status, "success");
+    snprintf(result, sizeof(result), "{\"a\":\"%*s\"}", (int)RECORD_RESULT_MAX - 8, "");
+    record.result_bytes = strlen(result);
+    assert_int_equal(record_entry_write(&record, &entry), 0);
+    assert_true((uint64_t)entry.len * MANY > STAGED_BYTES_MAX);
+}
+
+/* What waits to become rows is bounded, and nothing is left out for that. */
+static void more_than_may_wait_is_taken_bit_by_bit(void **state)
+{
+    const struct cluster_ledger ledger = {.look = no_place,
+                                          .apply = make_rows,
+                                          .stop = of_record,
+                                          .has = has_none,
+                                          .taken = of_record,
+                                          .tell_anew = tell_none,
+                                          .tick = no_tick};
+    /* Its bucket is not there. */
+    const struct cluster_replica replica = {.look = no_place};
+    const struct node_entry facts = {.version = "0.2.0"};
+    const struct cluster_config config = {.servers = "nats://127.0.0.1",
+                                          .credentials = "",
+                                          .tls_ca = "",
+                                          .tls_cert = "",
+                                          .tls_key = "",
+                                          .labels = "",
+                                          .node = "a",
+                                          .facts = &facts,
+                                          .replicas = 1,
+                                          .driver = &driver};
+    struct cluster *c = NULL;
+    struct err err = {0};
+
+    (void)state;
+    write_entry();
+    if (cluster_create(&config, &c, &err) < 0 || cluster_follow(c, &replica, 60000, &err) < 0 ||
+        cluster_follow_records(c, &ledger, &err) < 0)
+        fail_msg("%s", err.message);
+    while (__atomic_load_n(&made, __ATOMIC_ACQUIRE) < MANY &&
+           __atomic_load_n(&failed, __ATOMIC_RELAXED) == 0)
+        usleep(1000);
+    cluster_destroy(c);
+    buf_finish(&entry);
+    assert_int_equal(failed, 0);
+    assert_int_equal(made, MANY);
+    assert_in_range(most, 2, STAGED_BATCH_BYTES / RECORD_RESULT_MAX + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_than_may_wait_is_taken_bit_by_bit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -197,8 +197,8 @@ static void rename_in(char *text, const char *from, const char *to)
         memcpy(at, to, strlen(to));
 }
 
-/* A number in it is as many milliseconds later, in place. */
-static void put_later(char *text, const char *name, size_t by_ms)
+/* A number in it is a millisecond later, in place. */
+static void put_later(char *text, const char *name)
 {
     char *at = strstr(text, name), digits[32];
     unsigned long long ns;
@@ -206,7 +206,7 @@ static void put_later(char *text, const char *name, size_t by_ms)
     if (!at)
         return;
     at += strlen(name);
-    ns = strtoull(at, NULL, 10) + by_ms * 1000000ull;
+    ns = strtoull(at, NULL, 10) + 1000000;
     memcpy(at, digits, (size_t)snprintf(digits, sizeof(digits), "%llu", ns));
 }
 
@@ -233,8 +233,8 @@ static void records(char **args)
         if (strlen(id) != len)
             need(NATS_INVALID_ARG, args[1]);
         rename_in(text, before, id);
-        put_later(text, "\"accepted_ns\":", 1);
-        put_later(text, "\"finished_ns\":", 1);
+        put_later(text, "\"accepted_ns\":");
+        put_later(text, "\"finished_ns\":");
         memcpy(before, id, sizeof(before));
         (void)snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
         need(js_PublishAsync(js, subject, text, (int)strlen(text), NULL), "publish");

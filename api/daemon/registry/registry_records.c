@@ -52,11 +52,19 @@ static const struct registry_column id_columns[] = {REGISTRY_COLUMN(REGISTRY_ID,
 static const struct registry_rows id_kind = REGISTRY_ROWS(record, id_columns);
 
 /* The values of an acceptance: those of a row and of a record are named alike. */
-#define ACCEPTANCE(e, tenant)                                                                  \
-    REGISTRY_VALUES(registry_text((e)->id), registry_text((e)->skill_name),                    \
-                    registry_text((e)->skill_version), registry_text((e)->skill_digest),       \
-                    registry_number((e)->accepted_ns), registry_text((e)->idempotency_key),    \
-                    registry_text((e)->request_digest), registry_text(tenant))
+#define OF_ACCEPTANCE(e, tenant)                                                               \
+    registry_text((e)->id), registry_text((e)->skill_name), registry_text((e)->skill_version), \
+        registry_text((e)->skill_digest), registry_number((e)->accepted_ns),                   \
+        registry_text((e)->idempotency_key), registry_text((e)->request_digest),               \
+        registry_text(tenant)
+#define ACCEPTANCE(e, tenant) REGISTRY_VALUES(OF_ACCEPTANCE(e, tenant))
+/* Those of a record's end. */
+#define OF_ENDING(record)                                                                      \
+    registry_text((record)->status),                                                           \
+        registry_bytes((record)->result,                                                       \
+                       (record)->result ? (size_t)(record)->result_bytes : 0),                 \
+        registry_number((record)->finished_ns), registry_text((record)->artifact_digest),      \
+        registry_number((record)->artifact_bytes), registry_number((record)->result_bytes)
 
 /* Whether there is a row of a tenant's, within a transaction. 0, -ENOENT or -EIO. */
 static int is_there(struct registry *registry, const char *id, const char *tenant,
@@ -195,15 +203,10 @@ int registry_record_told(struct registry *registry, const struct record *record,
 static int end_step(struct registry *registry, enum record_statement which,
                     const struct record *record, struct err *err)
 {
-    return registry_put_step(
-        registry, REGISTRY_RECORDS, which,
-        REGISTRY_VALUES(
-            registry_text(record->id), registry_text(record->status),
-            registry_bytes(record->result, record->result ? (size_t)record->result_bytes : 0),
-            registry_number(record->finished_ns), registry_text(record->artifact_digest),
-            registry_number(record->artifact_bytes), registry_number(record->result_bytes),
-            registry_text(record->tenant)),
-        "store a result", err);
+    return registry_put_step(registry, REGISTRY_RECORDS, which,
+                             REGISTRY_VALUES(registry_text(record->id), OF_ENDING(record),
+                                             registry_text(record->tenant)),
+                             "store a result", err);
 }
 
 static int note_end(struct registry *registry, const struct record *record, struct err *err)
@@ -264,15 +267,7 @@ static int make_ended(struct registry *registry, const struct record *record, st
 {
     int r = registry_put_step(
         registry, REGISTRY_RECORDS, ACCEPT_ENDED,
-        REGISTRY_VALUES(
-            registry_text(record->id), registry_text(record->skill_name),
-            registry_text(record->skill_version), registry_text(record->skill_digest),
-            registry_number(record->accepted_ns), registry_text(record->idempotency_key),
-            registry_text(record->request_digest), registry_text(record->tenant),
-            registry_text(record->status),
-            registry_bytes(record->result, record->result ? (size_t)record->result_bytes : 0),
-            registry_number(record->finished_ns), registry_text(record->artifact_digest),
-            registry_number(record->artifact_bytes), registry_number(record->result_bytes)),
+        REGISTRY_VALUES(OF_ACCEPTANCE(record, record->tenant), OF_ENDING(record)),
         "store an execution", err);
 
     if (r < 0)

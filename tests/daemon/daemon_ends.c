@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an end leaves behind: of a machine that nothing was given to, an execution that is to
+/* What an end leaves behind: of a machine whose skill had not begun, an execution that is to
    run all the same; of an execution, no memory. */
 #include "tests/unit/cmocka_all.h"
 
@@ -31,6 +31,16 @@ static void end(struct harness *h)
     harness_finish(h);
 }
 
+static void assert_counts(const struct harness *h, unsigned died, unsigned taken)
+{
+    char line[96];
+
+    snprintf(line, sizeof(line), "\nskillvm_vmm_faults_total{cause=\"vmm_died\"} %u\n", died);
+    assert_true(harness_metrics_have(h, line));
+    snprintf(line, sizeof(line), "\nskillvm_machine_takes_total{kind=\"started\"} %u\n", taken);
+    assert_true(harness_metrics_have(h, line));
+}
+
 /* A machine that died before it was given anything is one machine, and no execution, lost. */
 static void an_execution_gets_another_machine(void **state)
 {
@@ -39,15 +49,24 @@ static void an_execution_gets_another_machine(void **state)
     (void)state;
     begin(&h, "restore=die-first");
     expect(harness_run(&h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
-    assert_true(harness_metrics_have(&h, "\nskillvm_vmm_faults_total{cause=\"vmm_died\"} 1\n"));
-    assert_true(
-        harness_metrics_have(&h, "\nskillvm_machine_takes_total{kind=\"started\"} 2\n"));
-    /* Not where it may have run: once is never twice. */
-    expect(harness_run(&h, FAKE("die")), 200, "\"status\":\"failed\"");
+    assert_counts(&h, 1, 2);
+    end(&h);
+}
+
+/* Nor where it had all of it, and had not yet said that the skill begins; but not for ever. */
+static void an_execution_that_had_not_begun_is_begun_again(void **state)
+{
+    struct harness h;
+
+    (void)state;
+    begin(&h, "restore");
+    expect(harness_run(&h, FAKE("die-first")), 200, "\"status\":\"success\"");
+    assert_counts(&h, 1, 2);
     expect(harness_run(&h, FAKE("die-early")), 200, "ended (before the skill ran)");
-    assert_true(harness_metrics_have(&h, "\nskillvm_vmm_faults_total{cause=\"vmm_died\"} 3\n"));
-    assert_true(
-        harness_metrics_have(&h, "\nskillvm_machine_takes_total{kind=\"started\"} 4\n"));
+    assert_counts(&h, 3, 4);
+    /* Not where it has run: once is never twice. */
+    expect(harness_run(&h, FAKE("die")), 200, "\"status\":\"failed\"");
+    assert_counts(&h, 4, 5);
     end(&h);
 }
 
@@ -83,6 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_execution_gets_another_machine),
+        cmocka_unit_test(an_execution_that_had_not_begun_is_begun_again),
 #ifndef __SANITIZE_ADDRESS__
         cmocka_unit_test(what_executions_took_goes_back),
 #endif

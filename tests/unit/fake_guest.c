@@ -31,6 +31,15 @@ void fake_die(const char *what)
     _exit(1);
 }
 
+/* All machines have the same open file, which is told what it reads from. */
+void fake_exit_first(const struct fake *f)
+{
+    if (lseek(f->image_fd, 0, SEEK_CUR) != 0)
+        return;
+    (void)lseek(f->image_fd, 1, SEEK_SET);
+    _exit(1);
+}
+
 void fake_event(const struct fake *f, enum vmm_event_type type, const char *message)
 {
     struct vmm_event e = {VMM_CONTROL_VERSION, type, clock_monotonic_ns(), 0, {0}};
@@ -497,6 +506,8 @@ void fake_behave(struct fake *f)
         pause();
     if (strcmp(how, "die-early") == 0)
         _exit(1);
+    if (strcmp(how, "die-first") == 0)
+        fake_exit_first(f);
     fake_send_frame(f, PROTO_STARTED, NULL, 0);
     if (strcmp(how, "who") == 0) {
         behave_who(f);

@@ -162,15 +162,6 @@ static _Noreturn void flood(void)
         fputs("error \"engine\" \033[31m\302\233forged\n", stderr);
 }
 
-/* All machines have the same open file, which is told what it reads from. */
-static void exit_first(const struct fake *f)
-{
-    if (lseek(f->image_fd, 0, SEEK_CUR) != 0)
-        return;
-    (void)lseek(f->image_fd, 1, SEEK_SET);
-    _exit(1);
-}
-
 static void take_step(struct fake *f, enum step step)
 {
     static const struct {
@@ -203,7 +194,7 @@ static void take_step(struct fake *f, enum step step)
     else if (step == STEP_EXIT || step == STEP_EXIT_1)
         _exit(step == STEP_EXIT_1);
     else if (step == STEP_EXIT_FIRST)
-        exit_first(f);
+        fake_exit_first(f);
     else if (step == STEP_BURN)
         burn();
     else if (step == STEP_FLOOD)

@@ -245,8 +245,12 @@ static void note_fault(const struct execution_run *run, int r, const struct err 
     metrics_count_fault(run->env->metrics, r);
 }
 
-/* Its machine died, and nothing of the job was given to it: as one may that had waited, or that
-   was started when the first process of its jail ended. Another one, this time only. */
+/*
+ * Its machine ended before it said that the skill begins: as one may that had waited, that was
+ * started when the first process of its jail ended, or that chance stopped. What a skill does
+ * comes after that word, on the same stream: so nobody has seen anything of it, if it had begun
+ * at all. Another one, this time only.
+ */
 static int take_and_run_again(struct execution_run *run, const struct machine_wish *wish,
                               const struct guest_sink *sink, struct err *err)
 {
@@ -288,8 +292,9 @@ static int take_and_run(struct execution_run *run, const struct machine_wish *wi
         return r;
     sink.egress = run->egress;
     r = machine_run(run->machine, &e->job, &sink, e->cancel_fd, &run->report, err);
-    return r == -EPIPE && !run->report.guest.given ? take_and_run_again(run, wish, &sink, err)
-                                                   : r;
+    return r == -EPIPE && run->report.guest.times.started_ns == 0
+               ? take_and_run_again(run, wish, &sink, err)
+               : r;
 }
 
 /* The machine's part. It is to be released when everything was said. */

@@ -49,7 +49,6 @@ struct guest {
     const struct guest_sink *sink;
     int cancel_fd;
     bool cancelled;
-    bool given; /* something was sent, as of the report */
     enum send_step step;
     uint64_t sent; /* of the step's bytes */
     struct input_stream files;
@@ -311,7 +310,6 @@ static int send_frames(struct guest *g, struct err *err)
         g->is_deaf = n < 0 && (errno == EPIPE || errno == ECONNRESET);
         if (n < 0 && !g->is_deaf)
             return err_set_errno(err, errno, "cannot send to the guest");
-        g->given |= n > 0;
         g->out_at = n < 0 ? g->out_len : g->out_at + (size_t)n;
     }
     return 0;
@@ -592,9 +590,7 @@ int guest_run(struct guest *g, const struct job *job, const struct guest_sink *s
     if (r == 0 && sink->egress)
         guest_drain_wait(sink->egress, cancel_fd);
     input_stream_finish(&g->files);
-    *report = (struct guest_report){.times = g->times,
-                                    .exit = g->decoder.exit,
-                                    .cancelled = g->cancelled,
-                                    .given = g->given};
+    *report = (struct guest_report){
+        .times = g->times, .exit = g->decoder.exit, .cancelled = g->cancelled};
     return r;
 }

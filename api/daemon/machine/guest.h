@@ -30,7 +30,6 @@ struct guest_report {
     struct guest_times times;
     struct guest_exit exit; /* valid where times.exit_ns is not 0 */
     bool cancelled;         /* cancel_fd was readable before the end */
-    bool given;             /* some of the job went to the machine: else none of it has run */
 };
 
 /*

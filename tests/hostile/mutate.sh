@@ -5,8 +5,8 @@
 # and one check after the other of its devices and of the daemon's relay, and shows that a test fails
 # for it; the same of what a skill's process gives up in its guest. Works on a copy of the tree.
 #   mutate.sh [WHERE…]    unit, platform, filter, cpuid, vm, jail, devices, digests, frames, archives, queue: these
-#                         without a word; guest, skill, host, limits, damage, categories, floods, trail, relay and
-#                         taken: what only a real machine shows, in the software host
+#                         without a word; guest, skill, host, limits, damage, categories, floods, trail, relay, owners,
+#                         resets, caller and taken: what only a real machine shows, in the software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
 [ $# -gt 0 ] || set -- unit platform filter cpuid vm jail devices digests frames archives queue
@@ -193,6 +193,17 @@ mutations=(
     'relay|ports that were told|api/daemon/egress/egress.c|s/ || !names_has_port(&e->names.all\[at\], port)//'
     'relay|no more room than there were bytes|api/daemon/egress/egress.c|s/ || room > s->in_flight//'
     'relay|rows for who is reached|api/daemon/egress/records.c|s/records->n_refused < EGRESS_REFUSALS_MAX/records->n_refused < EGRESS_RECORDS_MAX/'
+    'owners|a tenant|api/daemon/engine/execution_run.c|s/POOL_OWNER_SIZE, "%s.%s", e->tenant/POOL_OWNER_SIZE, "%.0s%s", e->tenant/'
+    'owners|a skill|api/daemon/engine/execution_run.c|s/reuse == TENANT_REUSE_SKILL ? e->skill_digest : ""/reuse == TENANT_REUSE_SKILL ? "" : "one"/'
+    'resets|the state of the vCPU and the chips|vmm/snapshot.c|/^int snapshot_reset/,/^}/s/r = arch_state_reload(&m->kvm, &origin->state, err);/r = 0;/'
+    'resets|the memory|vmm/snapshot.c|s/r = private_pages_reset(&origin->pages, ret_pages, err);/r = (*ret_pages = 0);/'
+    'resets|devices that are new ones|vmm/snapshot.c|/^int snapshot_reset/,/^}/s/machine_renew_devices(m, vsock_fd);/(void)vsock_fd;/'
+    'resets|devices as they were saved|vmm/snapshot.c|/^int snapshot_reset/,/^}/s/r = snapshot_load_devices(m, &origin->state, err);/r = 0;/'
+    'resets|none of a guest that ended|vmm/control_loop.c|/^static int reset(/,/^}/s/if (machine_get_end(l->m, &why) != MACHINE_RUNS)/if (machine_get_end(l->m, \&why) > 99)/'
+    'resets|none of a machine for one run|vmm/control_loop.c|s/if (!l->origin)/if (l->vsock_fd < 0)/'
+    'caller|the version|api/daemon/http/http_reader.c|s/if (line.5. != .1.)/if (line[5] == 0)/'
+    'caller|a length that is none|api/daemon/http/http_reader.c|s/ || length.strspn(length, DIGITS).))/))/'
+    'caller|a length that no number holds|api/daemon/http/http_reader.c|s/strlen(length) > LENGTH_MAX/strlen(length) > HTTP_HEAD_MAX/'
     'taken|KVM is closed|vmm/main.c|s/^        fd_close(&m->kvm.dev_fd);/        (void)m;/'
     'taken|/proc is closed|vmm/main.c|s/^    fd_close(&proc_fd);/    (void)fd_steal(\&proc_fd);/'
     'host|harden_process|vmm/main.c|s/return harden_process(proc_fd, (int)last, err);/return (void)proc_fd, (void)last, (void)err, 0;/'
@@ -235,6 +246,9 @@ declare -A cases=(
     [trail]=hostile_executions_leave_no_trail
     [relay]=a_guest_that_speaks_to_the_relay_reaches_what_is_permitted
     [host]=machines_have_given_up_what_they_do_not_need
+    [owners]=owners_never_meet
+    [resets]='resets_after_hostile_guests a_guest_that_ended_is_not_reset a_machine_for_one_run_is_not_reset'
+    [caller]=broken_http
 )
 
 # What the cases of tests/e2e/run.sh need beside the software host.

@@ -122,6 +122,30 @@ static void test_many_floods(void **state)
     close(boot.kernel_fd);
 }
 
+/* Who reads no commands is not waited for: what he was given before is all that he holds. */
+static void test_commands_that_nobody_reads(void **state)
+{
+    const struct jail_config config = {
+        .program = JAIL, .machine = FAKE_VMM, .layers = JAIL_ALL};
+    const uint64_t bytes[2] = {512, 512};
+    struct vm_boot boot = {.memory_mib = 1};
+    struct vm vm = vm_init();
+    struct err err = {0};
+
+    (void)state;
+    boot.kernel_fd = boot.image_fd = boot.console_fd = file_of("boot=silent");
+    assert_int_equal(jail_open(&config, &boot.jail, &err), 0);
+    assert_int_equal(vm_start_boot(&boot, &vm, &err), 0);
+    (void)alarm(60);
+    while (vm_send_disk(&vm, (int[]){boot.kernel_fd, boot.image_fd}, bytes, &err) == 0)
+        ;
+    (void)alarm(0);
+    assert_int_equal(err.code, EAGAIN);
+    vm_finish(&vm);
+    jail_close(boot.jail);
+    close(boot.kernel_fd);
+}
+
 static void send_event(int fd, enum vmm_event_type type)
 {
     const struct vmm_event event = {.version = VMM_CONTROL_VERSION, .type = type};
@@ -235,6 +259,7 @@ int main(void)
         cmocka_unit_test(test_ended_by_the_daemon),
         cmocka_unit_test(test_flood),
         cmocka_unit_test(test_many_floods),
+        cmocka_unit_test(test_commands_that_nobody_reads),
         cmocka_unit_test(test_events_in_place_of_another),
     };
 

@@ -99,11 +99,12 @@ static void channels_close(struct channels *c)
     }
 }
 
+/* No command waits for room: a process that reads none was taken over. */
 static int channels_open(struct channels *c, struct err *err)
 {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, c->control) < 0 ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, c->vsock) < 0 ||
-        fd_set_nonblock(c->vsock[0], true) < 0)
+        fd_set_nonblock(c->control[0], true) < 0 || fd_set_nonblock(c->vsock[0], true) < 0)
         return err_set_errno(err, errno, "cannot create the sockets of a microVM");
     if (pipe2(c->said, O_CLOEXEC | O_NONBLOCK) < 0 ||
         fcntl(c->said[1], F_SETPIPE_SZ, LOG_BYTES) < 0)

@@ -231,6 +231,10 @@ class Verdicts:
         if not host["tests"]:
             self.say("skip", f"{module}: nothing of it ran on this machine")
             return
+        # A line of tests that all do not pass here, for want of a package perhaps, may still be right.
+        seen = [name for name, (ending, _) in host["tests"].items() if ending == "passed"]
+        self.used.update(p for p in self.excused
+                         if fnmatch.filter(host["tests"], p) and not fnmatch.filter(seen, p))
         found = differences(host["tests"], guest)
         wrong = {}
         for name, ending in found.items():

@@ -45,6 +45,11 @@ MORE = """
     test_subprocess test_socket test_poll test_epoll test_wait3 test_wait4 test_fork1 test_pwd test_grp
     test_stat test_genericpath test_posixpath test_platform test_openpty test_threadsignals test_atexit
     test_filecmp
+    test_file test_fileinput test_univnewlines test_unicode_file test_unicode_file_functions
+    test_dbm test_dbm_dumb test_dbm_ndbm
+    test_zipimport test_pkgutil test_py_compile test_sys test_sysconfig test_utf8_mode
+    test_popen test_pipes test_getpass test_netrc test_mimetypes test_syslog test_readline test_sched
+    test_memoryio
 """.split()
 
 # An execution is given so much work that it should take this long in a software host, where a second of

@@ -45,6 +45,14 @@ MORE = """
     test_subprocess test_socket test_poll test_epoll test_wait3 test_wait4 test_fork1 test_pwd test_grp
     test_stat test_genericpath test_posixpath test_platform test_openpty test_threadsignals test_atexit
     test_filecmp
+    test_file test_fileinput test_univnewlines test_unicode_file test_unicode_file_functions
+    test_dbm test_dbm_dumb test_dbm_ndbm
+    test_zipimport test_pkgutil test_py_compile test_sys test_sysconfig test_utf8_mode
+    test_popen test_pipes test_getpass test_netrc test_mimetypes test_syslog test_readline test_sched
+    test_memoryio test_thread test_threading_local test_smtplib test_urllib2_localnet test_wsgiref
+    test_hmac test_secrets test_random test_uuid test_ipaddress test_shelve test_zlib
+    test_textwrap test_configparser test_html test_htmlparser test_sax test_xml_etree test_traceback
+    test_re test_calendar
 """.split()
 
 # An execution is given so much work that it should take this long in a software host, where a second of
@@ -231,6 +239,10 @@ class Verdicts:
         if not host["tests"]:
             self.say("skip", f"{module}: nothing of it ran on this machine")
             return
+        # A line of tests that all do not pass here, for want of a package perhaps, may still be right.
+        seen = [name for name, (ending, _) in host["tests"].items() if ending == "passed"]
+        self.used.update(p for p in self.excused
+                         if fnmatch.filter(host["tests"], p) and not fnmatch.filter(seen, p))
         found = differences(host["tests"], guest)
         wrong = {}
         for name, ending in found.items():

@@ -113,6 +113,13 @@ class Verdicts(unittest.TestCase):
         words = [word for word, _ in self.said(self.HOST, ["test.test_x.A.o*"])]
         self.assertEqual(words, ["ok", "FAIL"])
 
+    def test_a_line_of_what_does_not_pass_here_stays(self):
+        self.assertEqual([word for word, _ in self.said(self.HOST, ["test.test_x.A.three"])], ["ok"])
+
+    def test_a_line_of_no_test_fails(self):
+        words = [word for word, _ in self.said(self.HOST, ["test.test_x.A.four"])]
+        self.assertEqual(words, ["ok", "FAIL"])
+
     def test_the_page_has_patterns_and_reasons(self):
         with tempfile.NamedTemporaryFile("w", suffix=".md") as page:
             page.write("| `test.test_x.A.*` | why |\n| `pread` | works | |\n| test | y |\n")

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -122,6 +123,30 @@ static void test_many_floods(void **state)
     close(boot.kernel_fd);
 }
 
+/* Who reads no commands is not waited for: what he was given before is all that he holds. */
+static void test_commands_that_nobody_reads(void **state)
+{
+    const struct jail_config config = {
+        .program = JAIL, .machine = FAKE_VMM, .layers = JAIL_ALL};
+    const uint64_t bytes[2] = {512, 512};
+    struct vm_boot boot = {.memory_mib = 1};
+    struct vm vm = vm_init();
+    struct err err = {0};
+
+    (void)state;
+    boot.kernel_fd = boot.image_fd = boot.console_fd = file_of("boot=silent");
+    assert_int_equal(jail_open(&config, &boot.jail, &err), 0);
+    assert_int_equal(vm_start_boot(&boot, &vm, &err), 0);
+    (void)alarm(60);
+    while (vm_send_disk(&vm, (int[]){boot.kernel_fd, boot.image_fd}, bytes, &err) == 0)
+        ;
+    (void)alarm(0);
+    assert_int_equal(err.code, EAGAIN);
+    vm_finish(&vm);
+    jail_close(boot.jail);
+    close(boot.kernel_fd);
+}
+
 static void send_event(int fd, enum vmm_event_type type)
 {
     const struct vmm_event event = {.version = VMM_CONTROL_VERSION, .type = type};
@@ -152,6 +177,38 @@ static void test_events_in_place_of_another(void **state)
                      0);
     close(ends[0]);
     close(ends[1]);
+}
+
+/* A process that has given up its socket and stays: who waits for its end waits no longer. */
+static void test_end_that_does_not_come(void **state)
+{
+    struct vm vm = vm_init();
+    struct err err = {0};
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    vm.control_fd = ends[0];
+    vm.pid = fork();
+    assert_true(vm.pid >= 0);
+    if (vm.pid == 0) {
+        char command[sizeof(struct vmm_command)];
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(ends[0]);
+        (void)!recv(ends[1], command, sizeof(command), 0);
+        close(ends[1]);
+        for (;;)
+            pause();
+    }
+    close(ends[1]);
+    (void)alarm(60);
+    assert_int_equal(vm_quit(&vm, clock_monotonic_ns() + 500 * NS_PER_MS, &err), -ETIMEDOUT);
+    (void)alarm(0);
+    assert_string_equal(err.message, "the microVM did not end in time");
+    assert_int_equal(kill(vm.pid, SIGKILL), 0);
+    assert_int_equal(waitpid(vm.pid, NULL, 0), vm.pid);
+    close(ends[0]);
 }
 
 static enum jail_memory answer_of_jail;
@@ -235,7 +292,9 @@ int main(void)
         cmocka_unit_test(test_ended_by_the_daemon),
         cmocka_unit_test(test_flood),
         cmocka_unit_test(test_many_floods),
+        cmocka_unit_test(test_commands_that_nobody_reads),
         cmocka_unit_test(test_events_in_place_of_another),
+        cmocka_unit_test(test_end_that_does_not_come),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

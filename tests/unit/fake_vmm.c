@@ -115,6 +115,7 @@ static const struct script {
     {"boot=failed", {STEP_FAIL_KVM, STEP_EXIT_1}},
     {"boot=die-first", {STEP_RESUMED, STEP_EXIT_FIRST, STEP_CONNECTED}},
     {"boot=flood", {STEP_FLOOD}},
+    {"boot=silent", {STEP_PAUSE}},
     {"boot=slower", {STEP_RESUMED, STEP_CONNECTED, STEP_WHILE, STEP_WHILE, STEP_WHILE}},
     {"restore", {STEP_RESUMED, STEP_CONNECTED, STEP_READY}},
     {"restore=die", {STEP_EXIT_1}},

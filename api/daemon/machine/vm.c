@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -99,11 +100,12 @@ static void channels_close(struct channels *c)
     }
 }
 
+/* No command waits for room: a process that reads none was taken over. */
 static int channels_open(struct channels *c, struct err *err)
 {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, c->control) < 0 ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, c->vsock) < 0 ||
-        fd_set_nonblock(c->vsock[0], true) < 0)
+        fd_set_nonblock(c->control[0], true) < 0 || fd_set_nonblock(c->vsock[0], true) < 0)
         return err_set_errno(err, errno, "cannot create the sockets of a microVM");
     if (pipe2(c->said, O_CLOEXEC | O_NONBLOCK) < 0 ||
         fcntl(c->said[1], F_SETPIPE_SZ, LOG_BYTES) < 0)
@@ -286,6 +288,20 @@ int vm_reset(struct vm *vm, uint64_t deadline_ns, struct err *err)
     return r;
 }
 
+/* Until the process has ended; it may have given up its socket long before. 0 or -errno. */
+static int await_end(const struct vm *vm, uint64_t deadline_ns, struct err *err)
+{
+    _cleanup_fd_ int fd = pidfd_open(vm->pid, 0);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n = -1;
+
+    while (fd >= 0 && (n = poll(&p, 1, clock_timeout_ms(deadline_ns))) < 0 && errno == EINTR)
+        ;
+    if (n < 0)
+        return err_set_errno(err, errno, "cannot wait for the microVM");
+    return n > 0 ? 0 : err_set(err, ETIMEDOUT, "the microVM did not end in time");
+}
+
 int vm_quit(struct vm *vm, uint64_t deadline_ns, struct err *err)
 {
     const struct vmm_command command = {VMM_CONTROL_VERSION, VMM_COMMAND_QUIT, {0}};
@@ -301,6 +317,9 @@ int vm_quit(struct vm *vm, uint64_t deadline_ns, struct err *err)
     if (r != -EPIPE)
         return err_set(err, r == -ETIMEDOUT ? ETIMEDOUT : EREMOTEIO, "%s",
                        r < 0 ? ended.message : "the microVM did not end");
+    r = await_end(vm, deadline_ns, err);
+    if (r < 0)
+        return r;
     /* Left to be reaped by vm_finish: until then its number is nobody else's. */
     while (waitid(P_PID, (id_t)vm->pid, &how, WEXITED | WNOWAIT) < 0) {
         if (errno != EINTR)

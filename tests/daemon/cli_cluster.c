@@ -116,6 +116,27 @@ static void what_it_left_out_is_shown(void)
     expect("cluster init", 0, "initialised\n");
 }
 
+/* A node is joined all the same, so nothing else says so. */
+static void what_is_full_is_shown(void)
+{
+    int status = 201;
+
+    nats_limit(&world, NATS_CHANGES, 4096);
+    for (unsigned i = 0; status == 201 && i < 100; i++) {
+        char json[32];
+        struct answer a;
+
+        snprintf(json, sizeof(json), "{\"name\":\"t%u\"}", i);
+        a = harness_request(&harness, "POST", "/v1/admin/tenants",
+                            "Content-Type: application/json\r\n", json, strlen(json));
+        status = a.status;
+        answer_finish(&a);
+    }
+    assert_int_equal(status, 503);
+    expect("cluster status", 0, "full      the servers have no room");
+    assert_non_null(strstr(printed, "state     joined\n"));
+}
+
 /* Until it lacks nothing but its cluster. */
 static void wait_unready(void)
 {
@@ -158,6 +179,7 @@ static void an_operator_has_its_verbs(void **state)
     expect("cluster rm --help", 0, "Removes the entry of a node that is gone");
     draining_is_an_operators();
     what_it_left_out_is_shown();
+    what_is_full_is_shown();
     nats_kill(&world, 0);
     expect("cluster init", 125, "no server can be reached");
     assert_int_equal(harness_stop(&harness, SIGTERM), 0);

@@ -28,13 +28,14 @@ check_images() { # of what, target…: builds them, and the software host with t
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package coverage skills node ratios jail imported owners clones siege floods relay categories resets programs trail crowd soak
+long_runs=(package coverage tidy skills node ratios jail imported owners clones siege floods relay categories resets programs trail crowd soak
     fleet pythons pythons-more cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
     case $1 in
     package) check_cases "$1" tests/package.sh --build "$build" ;;
     coverage) check_cases "$1" tests/coverage.sh ;;
+    tidy) check "$1" tests/check-tidy.sh "$build" --deep ;;
     skills)
         check_images "data and office" image-data image-office
         check_cases "$1" tests/e2e/run.sh --build "$build" --only up \

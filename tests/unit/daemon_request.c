@@ -263,6 +263,24 @@ static void takes_little(void **state)
     request_finish(&q);
 }
 
+/* As a client sends it that writes every field that it knows. */
+static void takes_all_absent(void **state)
+{
+    const char *body =
+        "{\"skill\":\"x\",\"version\":null,\"code\":null,\"lang\":null,\"script\":null,"
+        "\"module\":null,\"entry_point\":null,\"entrypoint\":null,\"env\":null,"
+        "\"args\":null,\"timeout\":null,\"limits\":null,\"files\":null,"
+        "\"input_files\":null,\"async\":null,\"fresh\":null,\"idempotency_key\":null,"
+        "\"input\":null,\"stdin\":null,\"image\":null,\"session_id\":null,"
+        "\"network\":null,\"retries\":null}";
+    struct request q;
+
+    (void)state;
+    assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
+    assert_string_equal(q.skill, "x");
+    request_finish(&q);
+}
+
 static void expect(const char *body, int result, const char *part)
 {
     struct request q;
@@ -425,6 +443,7 @@ int main(void)
         cmocka_unit_test(knows_file_names),
         cmocka_unit_test(takes_code),
         cmocka_unit_test(takes_little),
+        cmocka_unit_test(takes_all_absent),
         cmocka_unit_test(refuses_with_a_reason),
         cmocka_unit_test(leaves_reserved_variables_out),
         cmocka_unit_test(takes_what_changes_only_how_an_interpreter_runs),

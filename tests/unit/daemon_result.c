@@ -63,7 +63,7 @@ static void of_one_that_has_ended(void **state)
                  .flags = PROTO_EXIT_WARM,
                  .user_us = UINT64_MAX,
                  .system_us = 2,
-                 .peak_memory_bytes = 4096},
+                 .peak_memory_bytes = UINT64_MAX},
         .host_cpu_us = 1234567,
         .output_file = &output,
         .log = e,
@@ -86,7 +86,7 @@ static void of_one_that_has_ended(void **state)
                          "\"error\":\"killed by signal 9 (SIGKILL)\",\"exit_code\":null,"
                          "\"signal\":9,\"stdout\":\"o\xef\xbf\xbd\\tp\","
                          "\"stderr\":\"e\\u0000\",\"truncated\":true,\"usage\":{"
-                         "\"cpu_ms\":1234.567,\"peak_memory_bytes\":4096,"
+                         "\"cpu_ms\":1234.567,\"peak_memory_bytes\":1073741824,"
                          "\"host_cpu_ms\":1234.567},\"phases_ms\":{\"queue\":0.001,"
                          "\"take\":2.500,\"inject\":0.000,\"run\":4000.000,"
                          "\"collect\":1.235},\"skill\":{\"name\":\"x\",\"version\":\"1\","

@@ -20,7 +20,6 @@
 #include "vmm/virtio/device.h"
 #include "vmm/virtio/virtqueue.h"
 
-#define VIRTIO_MMIO_WINDOW_SIZE 0x1000u
 /* Where in the window an ioeventfd listens: a 4-byte write of the queue's index. */
 #define VIRTIO_MMIO_NOTIFY_OFFSET 0x50u
 /* virtio_mmio_save() writes at most this many bytes. */

@@ -248,10 +248,6 @@ int cluster_link_take(struct cluster *c, struct cluster_link **ret, bool *ret_us
                       struct err *err);
 void cluster_link_give(struct cluster *c, struct cluster_link *link, bool is_good);
 extern const char *const cluster_kept_buckets[];
-/* The same for a bucket of objects. */
-enum cluster_fault cluster_tell_objects(struct cluster *c, struct cluster_link *link,
-                                        enum cluster_kept kept, enum cluster_fault fault,
-                                        struct err *err);
 /* Removes chunks that were left. */
 void cluster_remove_left(struct cluster *c, struct cluster_link *link);
 /* Chunks that nothing names; where the servers are lost too, with cluster_remove_left. */

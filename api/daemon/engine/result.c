@@ -159,10 +159,11 @@ static void write_exit(struct json_writer *w, const struct result *result)
 /*
  * The CPU time of the skill is the guest's claim, and a guest may lie. What its machine took,
  * and who read what it said, is the host's knowledge and what counts against quotas: no claim
- * is larger.
+ * is larger. Nor is one of memory than what a guest has, or it fits no number of some callers.
  */
 static void write_usage(struct json_writer *w, const struct result *result)
 {
+    const uint64_t peak = result->exit.peak_memory_bytes, most = GUEST_MEMORY_MIB * LIMIT_MIB;
     uint64_t host_us = result->host_cpu_us, us;
 
     if (__builtin_add_overflow(result->exit.user_us, result->exit.system_us, &us) ||
@@ -170,7 +171,7 @@ static void write_usage(struct json_writer *w, const struct result *result)
         us = host_us;
     json_write_open(w, "usage", '{');
     json_write_ms(w, "cpu_ms", us * 1000);
-    json_write_number(w, "peak_memory_bytes", result->exit.peak_memory_bytes);
+    json_write_number(w, "peak_memory_bytes", peak < most ? peak : most);
     json_write_ms(w, "host_cpu_ms", host_us * 1000);
     json_write_close(w, '}');
 }

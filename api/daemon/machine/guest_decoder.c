@@ -83,7 +83,7 @@ static int take_exit(struct guest_decoder *d, struct err *err)
     e.user_us = bytes_get_u64(&r);
     e.system_us = bytes_get_u64(&r);
     e.peak_memory_bytes = bytes_get_u64(&r);
-    e.wall_us = bytes_get_u64(&r);
+    (void)bytes_get_u64(&r); /* how long it took, which the host saw */
     if (!bytes_done(&r) || e.code > EXIT_CODE_MAX || e.signal > EXIT_SIGNAL_MAX ||
         (e.code != 0 && e.signal != 0) || (e.flags & ~EXIT_FLAGS_KNOWN))
         return breach(err, "an EXIT that cannot be");

@@ -37,7 +37,6 @@ struct guest_exit {
     uint64_t user_us;
     uint64_t system_us;
     uint64_t peak_memory_bytes;
-    uint64_t wall_us;
 };
 
 /*

@@ -28,8 +28,10 @@ static bool parse_cursor(const char *text, struct page *ret)
     return ret->after <= INT64_MAX;
 }
 
-bool page_number(const char *name, const char *text, size_t min, size_t max, size_t *ret,
-                 struct http_reply *reply)
+/* A number of the query, which stays what it is where text is NULL. False when *reply says what
+   is wrong with it. */
+static bool take_number(const char *name, const char *text, size_t min, size_t max, size_t *ret,
+                        struct http_reply *reply)
 {
     char *end;
     unsigned long value;
@@ -49,15 +51,15 @@ bool page_range(const char *limit, const char *offset, size_t *ret_limit, size_t
 {
     *ret_limit = RANGE_DEFAULT;
     *ret_offset = 0;
-    return page_number("limit", limit, 1, RANGE_MAX, ret_limit, reply) &&
-           page_number("offset", offset, 0, PAGE_OFFSET_MAX, ret_offset, reply);
+    return take_number("limit", limit, 1, RANGE_MAX, ret_limit, reply) &&
+           take_number("offset", offset, 0, PAGE_OFFSET_MAX, ret_offset, reply);
 }
 
 bool page_parse(const char *limit, const char *cursor, struct page *ret,
                 struct http_reply *reply)
 {
     *ret = (struct page){.max = ROWS_DEFAULT};
-    if (!page_number("limit", limit, 1, PAGE_ROWS_MAX, &ret->max, reply))
+    if (!take_number("limit", limit, 1, PAGE_ROWS_MAX, &ret->max, reply))
         return false;
     if (cursor && !parse_cursor(cursor, ret))
         return http_reply_error(reply, 400, "bad_request", "cursor is none of a page before");

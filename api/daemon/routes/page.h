@@ -30,12 +30,9 @@ struct page {
 };
 
 /*
- * Reads a number of the query, which stays what it is where text is NULL. False when *reply
- * says what is wrong with it.
+ * Reads limit and offset (NULL where absent) of a list that is walked by number. False when
+ * *reply says what is wrong with them.
  */
-bool page_number(const char *name, const char *text, size_t min, size_t max, size_t *ret,
-                 struct http_reply *reply);
-/* Reads limit and offset (NULL where absent) of a list that is walked by number. As above. */
 bool page_range(const char *limit, const char *offset, size_t *ret_limit, size_t *ret_offset,
                 struct http_reply *reply);
 /* Reads limit and cursor (NULL where absent). False when *reply says what is wrong. */

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMBERS_MAX      21u
+#define MEMBERS_MAX      23u
 #define MEMBER_BYTES_MAX (1024u * 1024u) /* of what is none of content */
 
 bool request_name_valid(const char *name, size_t max_bytes)
@@ -446,6 +446,7 @@ static bool is_known(struct json_slice key)
         "files",       "input_files", "async",   "fresh",  "idempotency_key", "stdin",
         "image",       "session_id",  "network", "retries"};
 
+    _Static_assert(sizeof(known) / sizeof(known[0]) + 1 == MEMBERS_MAX, "these and the input");
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (json_slice_is(key, known[i]))
             return true;

@@ -279,6 +279,11 @@ static void takes_all_absent(void **state)
     assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
     assert_string_equal(q.skill, "x");
     request_finish(&q);
+    body = "{\"skill\":\"x\",\"limits\":{\"memory\":null,\"pids\":null}}";
+    assert_int_equal(request_parse(body, strlen(body), false, &q, NULL), 0);
+    assert_int_equal(q.memory_bytes, 0);
+    assert_int_equal(q.pids, 0);
+    request_finish(&q);
 }
 
 static void expect(const char *body, int result, const char *part)
@@ -328,6 +333,7 @@ static void refuses_with_a_reason(void **state)
     expect("{\"skill\":\"a\",\"timeout\":true}", -EINVAL, "\"timeout\"");
     expect("{\"skill\":\"a\",\"limits\":{\"memory\":\"lots\"}}", -EINVAL, "limits.memory");
     expect("{\"skill\":\"a\",\"limits\":{\"cpu\":1}}", -EINVAL, "limits.cpu");
+    expect("{\"skill\":\"a\",\"limits\":{\"cpu\":null}}", -EINVAL, "limits.cpu");
     expect("{\"skill\":\"a\",\"limits\":{\"pids\":1.5}}", -EINVAL, "limits.pids");
     expect("{\"skill\":\"a\",\"script\":\"x\",\"module\":\"y\"}", -EINVAL, "exclude");
     expect("{\"skill\":\"a\",\"entrypoint\":\"x\",\"module\":\"y\"}", -EINVAL, "exclude");

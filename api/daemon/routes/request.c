@@ -232,25 +232,35 @@ static int take_memory(const cJSON *json, struct request *q, struct err *err)
     return err_set(err, EINVAL, "\"limits.memory\" must be bytes or a size such as \"256Mi\"");
 }
 
+static int take_pids(const cJSON *json, struct request *q, struct err *err)
+{
+    if (!cJSON_IsNumber(json) || json->valuedouble < 1 || json->valuedouble > 1e6 ||
+        json->valuedouble != floor(json->valuedouble))
+        return err_set(err, EINVAL, "\"limits.pids\" must be a whole number");
+    q->pids = (uint32_t)json->valuedouble;
+    return 0;
+}
+
+static int take_limit(const cJSON *json, struct request *q, struct err *err)
+{
+    bool is_memory = strcmp(json->string, "memory") == 0;
+
+    if (!is_memory && strcmp(json->string, "pids") != 0)
+        return err_set(err, EINVAL, "unknown key \"limits.%.64s\"", json->string);
+    if (cJSON_IsNull(json))
+        return 0;
+    return is_memory ? take_memory(json, q, err) : take_pids(json, q, err);
+}
+
 static int take_limits(const cJSON *json, struct request *q, struct err *err)
 {
     const cJSON *item;
-    int r = 0;
 
     if (!cJSON_IsObject(json))
         return err_set(err, EINVAL, "\"limits\" must be an object");
     cJSON_ArrayForEach(item, json) {
-        if (strcmp(item->string, "memory") == 0) {
-            r = take_memory(item, q, err);
-        } else if (strcmp(item->string, "pids") == 0) {
-            if (!cJSON_IsNumber(item) || item->valuedouble < 1 || item->valuedouble > 1e6 ||
-                item->valuedouble != floor(item->valuedouble))
-                r = err_set(err, EINVAL, "\"limits.pids\" must be a whole number");
-            else
-                q->pids = (uint32_t)item->valuedouble;
-        } else {
-            r = err_set(err, EINVAL, "unknown key \"limits.%.64s\"", item->string);
-        }
+        int r = take_limit(item, q, err);
+
         if (r < 0)
             return r;
     }

@@ -52,7 +52,7 @@ MORE = """
     test_memoryio test_thread test_threading_local test_smtplib test_urllib2_localnet test_wsgiref
     test_hmac test_secrets test_random test_uuid test_ipaddress test_shelve test_zlib
     test_textwrap test_configparser test_html test_htmlparser test_sax test_xml_etree test_traceback
-    test_re test_calendar
+    test_re test_calendar test_largefile
 """.split()
 
 # An execution is given so much work that it should take this long in a software host, where a second of

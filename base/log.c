@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,8 +42,11 @@ static size_t control_len(const char *text)
     return c < 0x20 || c == 0x7f;
 }
 
-/* Escapes control characters of text into line, which has room for cap bytes. */
-static size_t escape(char *line, size_t cap, const char *text)
+/*
+ * Escapes text into line, which has room for cap bytes: control characters, and the quotes and
+ * backslashes that are a value's. mark stands for the quotes around values.
+ */
+static size_t escape(char *line, size_t cap, const char *text, char mark)
 {
     static const char hex[] = "0123456789abcdef";
     size_t len = 0, control = 0;
@@ -50,9 +54,15 @@ static size_t escape(char *line, size_t cap, const char *text)
     for (; *text && len + 4 < cap; text++) {
         unsigned char c = (unsigned char)*text;
 
+        if (*text == mark) {
+            line[len++] = '"';
+            continue;
+        }
         if (control == 0)
             control = control_len(text);
         if (control == 0) {
+            if (c == '"' || c == '\\')
+                line[len++] = '\\';
             line[len++] = (char)c;
             continue;
         }
@@ -65,6 +75,56 @@ static size_t escape(char *line, size_t cap, const char *text)
     return len;
 }
 
+/* A format with mark in place of its quotes, which tells them from those of a value. */
+__attribute__((format_arg(3))) static const char *mark_quotes(char *ret, size_t cap,
+                                                              const char *format, char mark)
+{
+    size_t len = 0;
+
+    for (; format[len] && len + 1 < cap; len++)
+        ret[len] = format[len] == '"' ? mark : format[len];
+    ret[len] = '\0';
+    return ret;
+}
+
+/* A control character that no value has. '\0': they have all of them. */
+static char find_mark(const char *text)
+{
+    char mark = 1;
+
+    while (mark < ' ' && strchr(text, mark))
+        mark++;
+    return mark < ' ' ? mark : '\0';
+}
+
+__attribute__((format(printf, 3, 0))) static void put(char *ret, size_t cap, const char *format,
+                                                      va_list args)
+{
+    va_list copy;
+
+    va_copy(copy, args);
+    (void)vsnprintf(ret, cap, format, copy);
+    va_end(copy);
+}
+
+/* Writes the text of a line with a mark for its own quotes, and returns that. */
+__attribute__((format(printf, 3, 0))) static char put_marked(char *ret, size_t cap,
+                                                             const char *format, va_list args)
+{
+    char marked[LINE_MAX_BYTES / 2];
+    char mark;
+
+    put(ret, cap, format, args);
+    mark = find_mark(ret);
+    if (mark) {
+        put(ret, cap, mark_quotes(marked, sizeof(marked), format, mark), args);
+        return mark;
+    }
+    /* Only a forger has all of them: nothing of his values is said. */
+    (void)mark_quotes(ret, cap, format, 1);
+    return 1;
+}
+
 void log_line(enum log_level level, const char *component, const char *format, ...)
 {
     static const char *const names[] = {"error", "warn", "info", "debug"};
@@ -73,19 +133,20 @@ void log_line(enum log_level level, const char *component, const char *format, .
     char line[LINE_MAX_BYTES];
     va_list args;
     size_t len;
+    char mark;
     int n;
 
     if (level > __atomic_load_n(&max_level, __ATOMIC_RELAXED))
         return;
     va_start(args, format);
-    (void)vsnprintf(text, sizeof(text), format, args);
+    mark = put_marked(text, sizeof(text), format, args);
     va_end(args);
     n = snprintf(line, sizeof(line), "%s%s %s ", is_journal ? priorities[level] : "",
                  names[level], component);
     if (n < 0 || (size_t)n >= sizeof(line))
         return;
     len = (size_t)n;
-    len += escape(line + len, sizeof(line) - len - 1, text);
+    len += escape(line + len, sizeof(line) - len - 1, text, mark);
     line[len++] = '\n';
     /* A log that cannot be written must not stop the work it speaks of. */
     if (write(STDERR_FILENO, line, len) < 0)

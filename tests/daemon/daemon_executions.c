@@ -8,6 +8,7 @@
 #include "base/fd.h"
 
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -355,6 +356,31 @@ static void counts_for_prometheus(void **state)
     answer_finish(&a);
 }
 
+/* One whose result could not be stored is listed as what is said of it. */
+static void lists_what_was_lost(void **state)
+{
+    const struct harness *h = *state;
+    struct answer a = harness_run(h, FAKE2("exit", "0"));
+    char path[512], sql[256], id[38];
+    sqlite3 *db = NULL;
+
+    assert_int_equal(a.status, 200);
+    snprintf(id, sizeof(id), "%.37s", strstr(a.body, "exec_"));
+    answer_finish(&a);
+    snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
+    snprintf(sql, sizeof(sql),
+             "UPDATE executions SET status = 'accepted', result = NULL, finished_ns = NULL"
+             " WHERE id = '%s'",
+             id);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    snprintf(path, sizeof(path), "/v1/executions/%s", id);
+    expect(harness_get(h, path), 200, "\"status\":\"failed\"");
+    expect(harness_get(h, "/v1/executions?limit=1"), 200, "\"status\":\"failed\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +394,7 @@ int main(void)
         cmocka_unit_test(takes_so_many_that_were_left),
         cmocka_unit_test(runs_in_the_skills_image),
         cmocka_unit_test(counts_for_prometheus),
+        cmocka_unit_test(lists_what_was_lost),
         cmocka_unit_test(keeps_keys_over_a_restart),
     };
 

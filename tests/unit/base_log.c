@@ -116,6 +116,27 @@ static void test_c1_controls_are_escaped(void **state)
     assert_string_equal(text, "info guest name=a\\xc2\\x80b\\xc2\\x9b31m\xc2\xa0\xc2\n");
 }
 
+/* A value in quotes stays in them, whatever it has. */
+static void test_quotes_cannot_forge_a_field(void **state)
+{
+    static const char all[] =
+        "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10"
+        "\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f\" b=1";
+    struct capture c;
+    char text[1024];
+
+    (void)state;
+    capture_start(&c);
+    log_info("tools", "script=\"%s\" result=\"%s\"", "a\" result=\"described", "b\\");
+    log_info("tools", "script=\"%s\"", "\x01 b=1");
+    log_info("tools", "script=\"%s\"", all);
+    capture_stop(&c, text, sizeof(text));
+    assert_string_equal(text,
+                        "info tools script=\"a\\\" result=\\\"described\" result=\"b\\\\\"\n"
+                        "info tools script=\"\\x01 b=1\"\n"
+                        "info tools script=\"%s\"\n");
+}
+
 static void test_utf8_passes(void **state)
 {
     struct capture c;
@@ -200,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_journal_gets_priorities),
         cmocka_unit_test(test_control_bytes_cannot_forge_a_line),
         cmocka_unit_test(test_c1_controls_are_escaped),
+        cmocka_unit_test(test_quotes_cannot_forge_a_field),
         cmocka_unit_test(test_utf8_passes),
         cmocka_unit_test(test_long_line_is_clipped_and_ended),
         cmocka_unit_test(test_levels),

@@ -35,24 +35,24 @@ bool record_is_of_same(const struct record *one, const struct record *other)
     return strcmp(one->node, other->node) == 0 && strcmp(one->instance, other->instance) == 0;
 }
 
-/* What an entry has, as a copy. False where it is no record of this id. */
-static bool copy_record(const struct cluster_entry *entry, const char *id,
-                        struct record_copy *ret)
+/* What an entry has, as a copy. 0; -ENOENT where it is no record of this id; -ENOMEM. */
+static int copy_record(const struct cluster_entry *entry, const char *id,
+                       struct record_copy *ret)
 {
     _cleanup_free_ char *text = NULL;
     enum node_refusal unused;
 
     if (entry->is_removed || entry->len == 0)
-        return false;
+        return -ENOENT;
     text = malloc(entry->len);
     if (!text)
-        return false;
+        return -ENOMEM;
     memcpy(text, entry->data, entry->len);
     if (record_entry_parse(id, text, entry->len, &ret->record, &unused) < 0)
-        return false;
+        return -ENOENT;
     ret->text = steal_ptr(&text);
     ret->record.revision = entry->revision;
-    return true;
+    return 0;
 }
 
 /*
@@ -65,12 +65,19 @@ static enum cluster_fault read_record(struct cluster *c, struct cluster_link *li
 {
     struct cluster_entry entry = {0};
     enum cluster_fault fault = c->driver->get(link, CLUSTER_RECORDS, id, &entry, err);
+    int r;
 
     *ret = (struct record_copy){0};
     *ret_revision = fault == CLUSTER_OK ? entry.revision : 0;
-    if (fault == CLUSTER_OK && !copy_record(&entry, id, ret))
-        fault = CLUSTER_NO_ENTRY;
+    r = fault == CLUSTER_OK ? copy_record(&entry, id, ret) : 0;
     c->driver->release(&entry);
+    /* What could not be looked at is not written over. */
+    if (r == -ENOMEM) {
+        (void)err_no_memory(err);
+        return CLUSTER_OTHER;
+    }
+    if (r < 0)
+        fault = CLUSTER_NO_ENTRY;
     if (fault == CLUSTER_NO_ENTRY)
         *err = (struct err){0};
     return fault;

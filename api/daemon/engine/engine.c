@@ -443,11 +443,12 @@ static void end_wanted(struct execution *e)
 int engine_cancel(struct engine *engine, const char *tenant, const char *id, bool *ret_ended)
 {
     struct execution *e;
-    bool waits = false;
+    bool waits = false, late;
 
     (void)pthread_mutex_lock(&engine->lock);
     e = live_find(engine, tenant, id);
-    if (e && execution_get_state(e) >= EXECUTION_COLLECTING)
+    late = e && execution_get_state(e) >= EXECUTION_COLLECTING;
+    if (late)
         e = NULL;
     waits = e && e->place.tenant && !e->place.running;
     if (waits)
@@ -456,7 +457,7 @@ int engine_cancel(struct engine *engine, const char *tenant, const char *id, boo
         end_wanted(e);
     (void)pthread_mutex_unlock(&engine->lock);
     if (!e)
-        return -ENOENT;
+        return late ? -EALREADY : -ENOENT;
     if (waits)
         engine_end_unrun(engine, e, true);
     *ret_ended = waits;

@@ -59,7 +59,7 @@ struct execution *engine_find(struct engine *engine, const char *tenant, const c
 /*
  * Ends a tenant's execution before its time. One that waits has ended with the status
  * "cancelled" on return (*ret_ended), one that runs will. 0; -ENOENT when it neither waits nor
- * runs, or its skill has ended.
+ * runs; -EALREADY when its skill has ended.
  */
 int engine_cancel(struct engine *engine, const char *tenant, const char *id, bool *ret_ended);
 

@@ -3,6 +3,7 @@
 #include "api/daemon/routes/execution_reply.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/lookup.h"
+#include "base/clock.h"
 
 #include <errno.h>
 
@@ -24,18 +25,25 @@ void route_execution_cancel(void *ctx, struct http_request *request, struct http
 {
     struct daemon *d = ctx;
     const char *id = request->params[0];
-    _cleanup_registry_execution_ struct registry_execution row = {0};
-    bool ended = false;
+    unsigned tries = 0;
+    bool ended = false, wait = true;
+    int r = -ENOENT;
 
-    if (!lookup_row(d, request->caller.tenant, id, &row, reply))
-        return;
-    if (lookup_is_elsewhere(&row)) {
-        cancel_elsewhere(d, id, reply);
-        return;
+    /* Between its row and its place in the queue an execution is for microseconds. */
+    while (r == -ENOENT && wait) {
+        _cleanup_registry_execution_ struct registry_execution row = {0};
+
+        if (!lookup_row(d, request->caller.tenant, id, &row, reply))
+            return;
+        if (lookup_is_elsewhere(&row)) {
+            cancel_elsewhere(d, id, reply);
+            return;
+        }
+        r = engine_cancel(d->engine, request->caller.tenant, id, &ended);
+        wait = r == -ENOENT && row.finished_ns == 0 && clock_try_again(&tries);
     }
-    if (engine_cancel(d->engine, request->caller.tenant, id, &ended) < 0) {
+    if (r < 0)
         http_reply_error(reply, 409, "conflict", "execution %s has ended already", id);
-        return;
-    }
-    execution_reply_status(reply, id, ended ? "cancelled" : "cancelling");
+    else
+        execution_reply_status(reply, id, ended ? "cancelled" : "cancelling");
 }

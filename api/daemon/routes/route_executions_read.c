@@ -42,15 +42,40 @@ static bool parse_query(const struct http_request *request, struct registry_page
     return true;
 }
 
-/* The status of a row, with what the engine knows of one that has not ended. */
-static const char *status_of(struct daemon *d, const struct registry_execution *row)
+/* What the registry says of a row by now, in place of what it said. */
+static void read_again(struct daemon *d, struct registry_execution *row)
 {
-    struct execution *e =
-        row->finished_ns ? NULL : engine_find(d->engine, row->tenant, row->id);
-    bool running = e && execution_get_state(e) != EXECUTION_ACCEPTED;
+    struct registry_execution now = {0};
+    struct err ignored = {0};
 
-    execution_unref(e);
-    return running ? result_status_name(RESULT_RUNNING) : row->status;
+    if (registry_execution_get(d->registry, row->tenant, row->id, &now, &ignored) < 0)
+        return;
+    registry_execution_finish(row);
+    *row = now;
+}
+
+/*
+ * The status of a row, with what the engine knows of one that has not ended. One that nobody
+ * has is between its row and its place in the queue for microseconds, or its result was lost.
+ */
+static const char *status_of(struct daemon *d, struct registry_execution *row, unsigned *tries)
+{
+    bool again = true;
+
+    while (row->finished_ns == 0 && !lookup_is_elsewhere(row)) {
+        struct execution *e = engine_find(d->engine, row->tenant, row->id);
+        bool is_here = e != NULL;
+        bool running = e && execution_get_state(e) != EXECUTION_ACCEPTED;
+
+        execution_unref(e);
+        if (is_here)
+            return running ? result_status_name(RESULT_RUNNING) : row->status;
+        if (!again)
+            return result_status_name(RESULT_FAILED);
+        read_again(d, row);
+        again = row->finished_ns > 0 || lookup_is_elsewhere(row) || clock_try_again(tries);
+    }
+    return row->status;
 }
 
 static void write_row(struct json_writer *w, const struct registry_execution *row,
@@ -79,6 +104,7 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
     struct registry_execution rows[PAGE_ROWS_MAX];
     struct page place;
     struct err err = {0};
+    unsigned tries = 0;
     size_t n = 0;
     int r;
 
@@ -87,7 +113,7 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
     r = registry_execution_list(d->registry, request->caller.tenant, &page, rows, &n, &err);
     page_open(&w, "executions");
     for (size_t i = 0; i < n; i++) {
-        const char *status = status_of(d, &rows[i]);
+        const char *status = status_of(d, &rows[i], &tries);
 
         if (!wanted || strcmp(status, wanted) == 0)
             write_row(&w, &rows[i], status);

@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define LIST_MAX        (64 * LIMIT_MIB)
-#define DESCRIPTION_MAX 1024u /* characters that every API takes */
+#define LIST_MAX        (LIMIT_ANSWERS_BYTES + LIMIT_MIB) /* more than may be held */
+#define DESCRIPTION_MAX 1024u                             /* characters that every API takes */
 
 /* How a definition is put, by the words of each API. */
 struct shape {
@@ -107,36 +107,58 @@ static void write_tool(struct json_writer *w, const struct shape *shape,
     json_write_close(w, '}');
 }
 
-/*
- * Completes all tools: first everything that has to be looked at is asked for, then it is
- * waited for together.
- */
-static int describe_all(struct daemon *d, const char *tenant, struct tool_catalog *tools,
-                        struct err *err)
+/* What cannot be read now says less. */
+static int describe(struct daemon *d, const char *tenant, struct tool *tool,
+                    uint64_t deadline_ns, struct err *err)
 {
-    uint64_t deadline_ns = tool_catalog_deadline_ns(d);
-    int r = 0;
+    int r = tool_catalog_describe(d, tenant, tool, deadline_ns, err);
 
-    for (int wait = 0; wait < 2; wait++) {
-        for (size_t i = 0; i < tools->n; i++) {
-            struct tool *tool = &tools->items[i];
+    return r == -EAGAIN || r == -EREMOTEIO || r == -ENOBUFS ? 0 : r;
+}
 
-            if (wait && !tool->is_pending)
-                continue;
-            r = tool_catalog_describe(d, tenant, tool, wait ? deadline_ns : 0, err);
-            /* What cannot be read now says less. */
-            if (r < 0 && r != -EAGAIN && r != -EREMOTEIO && r != -ENOBUFS)
-                return r;
-        }
+/* Asks for everything that has to be looked at. Of what is known already one tool's is in
+   memory at a time, for it may be much larger than its text. */
+static int ask_all(struct daemon *d, const char *tenant, struct tool_catalog *tools,
+                   struct err *err)
+{
+    for (size_t i = 0; i < tools->n; i++) {
+        int r = describe(d, tenant, &tools->items[i], 0, err);
+
+        parser_script_finish(&tools->items[i].about);
+        if (r < 0)
+            return r;
     }
     return 0;
 }
 
-static int load(struct daemon *d, const char *tenant, struct tool_catalog *ret, struct err *err)
+/* Writes all tools, each when it was waited for, and forgets it. */
+static int write_all(struct daemon *d, const char *tenant, const struct shape *shape,
+                     struct tool_catalog *tools, struct json_writer *w, struct err *err)
 {
-    int r = tool_catalog_load(d, tenant, ret, err);
+    uint64_t deadline_ns = tool_catalog_deadline_ns(d);
+    int r = ask_all(d, tenant, tools, err);
 
-    return r < 0 ? r : describe_all(d, tenant, ret, err);
+    for (size_t i = 0; r == 0 && i < tools->n; i++) {
+        struct tool *tool = &tools->items[i];
+        size_t before = w->out.len;
+
+        r = describe(d, tenant, tool, tool->is_pending ? deadline_ns : 0, err);
+        if (r < 0)
+            return r;
+        write_tool(w, shape, tool);
+        tool_catalog_forget(tools, tool);
+        r = tool_catalog_hold(tools, w->out.len - before, err);
+    }
+    return r;
+}
+
+static int write_list(struct daemon *d, const char *tenant, const struct shape *shape,
+                      struct json_writer *w, struct err *err)
+{
+    _cleanup_tool_catalog_ struct tool_catalog tools = {0};
+    int r = tool_catalog_load(d, tenant, &tools, err);
+
+    return r < 0 ? r : write_all(d, tenant, shape, &tools, w, err);
 }
 
 void route_tool_list(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -144,7 +166,6 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
     struct daemon *d = ctx;
     const struct shape *shape = find_shape(request->query[0]);
     struct json_writer w = json_writer_init(LIST_MAX);
-    _cleanup_tool_catalog_ struct tool_catalog tools = {0};
     struct err err = {0};
     int r;
 
@@ -153,17 +174,15 @@ void route_tool_list(void *ctx, struct http_request *request, struct http_reply 
                          "\"format\" must be openai, anthropic or mcp");
         return;
     }
-    r = load(d, request->caller.tenant, &tools, &err);
     if (shape->list)
         json_write_open(&w, NULL, '{');
     json_write_open(&w, shape->list, '[');
-    for (size_t i = 0; r == 0 && i < tools.n; i++)
-        write_tool(&w, shape, &tools.items[i]);
+    r = write_list(d, request->caller.tenant, shape, &w, &err);
     json_write_close(&w, ']');
     if (shape->list)
         json_write_close(&w, '}');
     /* Nobody asked for a tool that is none: only a load is not our fault. */
-    (void)failure_or_json(reply, 200, &w, r < 0 && r != -EBUSY ? -EIO : r, &err);
+    (void)failure_or_json(reply, 200, &w, r < 0 && r != -EBUSY && r != -E2BIG ? -EIO : r, &err);
 }
 
 /* *ret_pending: somebody looks at what it takes. */

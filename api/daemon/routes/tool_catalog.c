@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/tool_catalog.h"
 
+#include "api/daemon/callers/held.h"
 #include "api/daemon/engine/prober.h"
 #include "api/daemon/registry/registry_tools.h"
 #include "api/daemon/routes/chooser.h"
@@ -17,6 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A list that takes no more is held without being counted, as a small answer is. */
+#define UNCOUNTED_BYTES (256u * 1024u)
 
 static bool copy(char **ret, const char *text)
 {
@@ -45,7 +49,55 @@ void tool_catalog_finish(struct tool_catalog *tools)
     for (size_t i = 0; i < tools->n; i++)
         tool_finish(&tools->items[i]);
     free(tools->items);
+    if (tools->held)
+        held_remove(tools->held, tools->tenant, HTTP_HELD_ANSWER, tools->held_bytes);
     *tools = (struct tool_catalog){0};
+}
+
+int tool_catalog_hold(struct tool_catalog *tools, uint64_t bytes, struct err *err)
+{
+    uint64_t before;
+    int r;
+
+    tools->bytes += bytes;
+    if (!tools->held || tools->bytes <= UNCOUNTED_BYTES || tools->bytes <= tools->held_bytes)
+        return 0;
+    bytes = tools->bytes - tools->held_bytes;
+    r = tools->bytes > LIMIT_ANSWERS_BYTES
+            ? -E2BIG
+            : held_add(tools->held, tools->tenant, HTTP_HELD_ANSWER, bytes, LIMIT_ANSWERS_BYTES,
+                       &before);
+    if (r == -E2BIG)
+        return err_set(err, E2BIG, "the tools of this tenant take more than %llu MiB together",
+                       LIMIT_ANSWERS_BYTES / LIMIT_MIB);
+    if (r == -EDQUOT)
+        return err_set(
+            err, EBUSY,
+            "lists of tools that are made, and answers that were not read yet, are as "
+            "large as they may be together: read them, then ask again");
+    if (r < 0)
+        return err_no_memory(err);
+    tools->held_bytes += bytes;
+    return 0;
+}
+
+static uint64_t text_bytes(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static uint64_t tool_bytes(const struct tool *tool)
+{
+    return sizeof(*tool) + text_bytes(tool->skill) + text_bytes(tool->version) +
+           text_bytes(tool->digest) + text_bytes(tool->packages) +
+           text_bytes(tool->packages_list) + text_bytes(tool->script) + text_bytes(tool->path) +
+           text_bytes(tool->summary) + text_bytes(tool->schema) + text_bytes(tool->image);
+}
+
+void tool_catalog_forget(struct tool_catalog *tools, struct tool *tool)
+{
+    tools->bytes -= tool_bytes(tool) - sizeof(*tool);
+    tool_finish(tool);
 }
 
 /* The tool that runs code. 0 or -ENOMEM; the caller finishes *ret. */
@@ -71,7 +123,8 @@ static struct tool *append(struct tool_catalog *tools)
 
 /* Adds a tool; script is NULL for the entry of the skill. */
 static int add(struct tool_catalog *tools, const struct registry_skill *row,
-               const struct skill *skill, const struct skill_entry *entry, const char *script)
+               const struct skill *skill, const struct skill_entry *entry, const char *script,
+               struct err *err)
 {
     struct tool *tool;
 
@@ -79,7 +132,7 @@ static int add(struct tool_catalog *tools, const struct registry_skill *row,
         return 0;
     tool = append(tools);
     if (!tool)
-        return -ENOMEM;
+        return err_no_memory(err);
     *tool = (struct tool){.mode = entry->mode,
                           .is_python = strcmp(entry->lang, "python") == 0,
                           .packages_python = row->packages_python};
@@ -90,8 +143,8 @@ static int add(struct tool_catalog *tools, const struct registry_skill *row,
                    copy(&tool->path, entry->entry) && copy(&tool->summary, row->description) &&
                    copy(&tool->schema, script ? NULL : skill->input_schema) &&
                    copy(&tool->image, skill->image)
-               ? 0
-               : -ENOMEM;
+               ? tool_catalog_hold(tools, tool_bytes(tool), err)
+               : err_no_memory(err);
 }
 
 /* A script of the skill's, or of a part of it that has a folder of scripts of its own. */
@@ -107,7 +160,8 @@ static bool is_script(const struct archive_entry_info *entry, const char **ret_l
 
 /* Adds the entry of a skill, or each of its scripts where it has none. */
 static int add_scripts(struct tool_catalog *tools, const struct registry_skill *row,
-                       const struct skill *skill, const struct skill_archive *archive)
+                       const struct skill *skill, const struct skill_archive *archive,
+                       struct err *err)
 {
     _cleanup_skill_entry_ struct skill_entry own = {0};
     struct err ignored = {0};
@@ -115,9 +169,9 @@ static int add_scripts(struct tool_catalog *tools, const struct registry_skill *
     unsigned n = 0;
 
     if (r == 0)
-        return add(tools, row, skill, &own, NULL);
+        return add(tools, row, skill, &own, NULL, err);
     if (r == -ENOMEM)
-        return r;
+        return err_no_memory(err);
     for (size_t i = 0; i < archive->n_entries && n < LIMIT_TOOL_SCRIPTS; i++) {
         char *path = archive->entries[i].path;
         struct skill_entry entry = {.mode = PROTO_MODE_SCRIPT, .entry = path};
@@ -125,7 +179,7 @@ static int add_scripts(struct tool_catalog *tools, const struct registry_skill *
         if (!is_script(&archive->entries[i], &entry.lang))
             continue;
         n++;
-        r = add(tools, row, skill, &entry, path);
+        r = add(tools, row, skill, &entry, path, err);
         if (r < 0)
             return r;
     }
@@ -133,7 +187,8 @@ static int add_scripts(struct tool_catalog *tools, const struct registry_skill *
 }
 
 /* The tools of one skill, of which this is the archive. One that is damaged has none. */
-static int add_skill(int fd, const struct registry_skill *row, struct tool_catalog *tools)
+static int add_skill(int fd, const struct registry_skill *row, struct tool_catalog *tools,
+                     struct err *err)
 {
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
@@ -141,8 +196,8 @@ static int add_skill(int fd, const struct registry_skill *row, struct tool_catal
     int r = skill_archive_reload(fd, row->digest, &archive, &skill, &ignored);
 
     if (r < 0)
-        return r == -ENOMEM ? r : 0;
-    return add_scripts(tools, row, &skill, &archive);
+        return r == -ENOMEM ? err_no_memory(err) : 0;
+    return add_scripts(tools, row, &skill, &archive, err);
 }
 
 static int assign_names(struct tool_catalog *tools)
@@ -171,7 +226,7 @@ struct listing {
     char name[LIMIT_NAME_BYTES + 1]; /* of the last skill */
     unsigned n;                      /* skills so far */
     bool is_cut_off;                 /* those that are not here cannot be read now */
-    struct err err;                  /* why there is no turn */
+    struct err err;                  /* why it ends: no turn, or no room */
 };
 
 /*
@@ -209,7 +264,7 @@ static int add_latest(void *ctx, const struct registry_skill *row)
     if (l->err.code)
         return fd;
     /* One that was deleted meanwhile, or cannot be read, has none. */
-    return fd < 0 ? 0 : add_skill(fd, row, l->tools);
+    return fd < 0 ? 0 : add_skill(fd, row, l->tools, &l->err);
 }
 
 static int add_all(struct listing *l, struct err *err)
@@ -244,8 +299,11 @@ int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog 
 {
     _cleanup_tool_catalog_ struct tool_catalog tools = {0};
     struct listing listing = {.d = d, .tenant = tenant, .tools = &tools};
-    int r = load(&listing, err);
+    int r;
 
+    tools.held = d->held;
+    (void)snprintf(tools.tenant, sizeof(tools.tenant), "%s", tenant);
+    r = load(&listing, err);
     if (r < 0)
         return r;
     *ret = tools;
@@ -269,7 +327,7 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
     fd = objects_get(d->objects, row.digest, err);
     if (fd < 0)
         return fd;
-    r = add_skill(fd, &row, &tools);
+    r = add_skill(fd, &row, &tools, err);
     if (r == 0 && (tools.n != 1 || tools.items[0].script))
         r = -ENOENT;
     if (r == 0) {
@@ -277,7 +335,7 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
         memcpy(ret->name, tool_name_clean(name, "_-", clean, sizeof(clean)), sizeof(ret->name));
         tools.items[0] = (struct tool){0};
     }
-    return r == -ENOMEM ? err_no_memory(err) : r;
+    return r;
 }
 
 int tool_catalog_find(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
@@ -405,7 +463,7 @@ void tool_catalog_prepare(struct daemon *d, const char *tenant,
     struct err ignored = {0};
 
     /* What fails here is tried again when somebody asks for it. */
-    (void)add_scripts(&tools, row, skill, archive);
+    (void)add_scripts(&tools, row, skill, archive, &ignored);
     for (size_t i = 0; i < tools.n; i++)
         (void)tool_catalog_describe(d, tenant, &tools.items[i], 0, &ignored);
 }

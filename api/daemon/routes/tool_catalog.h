@@ -44,17 +44,29 @@ struct tool {
     struct parser_script about;
 };
 
+/* What it takes counts as held for its tenant, like answers that were not read. */
 struct tool_catalog {
     struct tool *items;
     size_t n;
+    uint64_t bytes;      /* that the tools take, and what is made of them */
+    uint64_t held_bytes; /* of these */
+    struct held *held;   /* borrowed; NULL: nobody counts */
+    char tenant[TENANT_ID_SIZE];
 };
 
 /*
- * Lists the tools of a tenant, by skill and script. 0, -ENOMEM, -EIO, or -EBUSY where too many
- * wait for their turn; finish *ret.
+ * Lists the tools of a tenant, by skill and script. 0, -ENOMEM, -EIO, -EBUSY where too many
+ * wait for their turn, or as tool_catalog_hold; finish *ret.
  */
 int tool_catalog_load(struct daemon *d, const char *tenant, struct tool_catalog *ret,
                       struct err *err);
+/*
+ * Counts so many bytes more that are made of it. 0; -EBUSY where the tenant's answers leave no
+ * room for them; -E2BIG where there never is; -ENOMEM.
+ */
+int tool_catalog_hold(struct tool_catalog *tools, uint64_t bytes, struct err *err);
+/* Forgets what it has of a tool. */
+void tool_catalog_forget(struct tool_catalog *tools, struct tool *tool);
 /* Finds one by its name. 0, -ENOENT, or as tool_catalog_load; the caller finishes *ret. */
 int tool_catalog_find(struct daemon *d, const char *tenant, const char *name, struct tool *ret,
                       struct err *err);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lists of tools take in memory: one description at a time, and the rest is counted. */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/tenants_world.h"
+#include "tests/unit/make_archive.h"
+
+#include "base/fd.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define expect harness_expect
+#define MIB    (1u << 20)
+#define UNREAD 30
+
+static struct world w;
+
+static int start(void **state)
+{
+    (void)state;
+    begin(&w, "4", "0");
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    end(&w);
+    return 0;
+}
+
+static void push(const struct member *members)
+{
+    int archive = make_archive(TAR_GZ, members);
+    size_t len = (size_t)lseek(archive, 0, SEEK_END);
+    char headers[384], *data = malloc(len);
+
+    assert_non_null(data);
+    assert_int_equal(fd_pread_full(archive, data, len, 0), len);
+    close(archive);
+    snprintf(headers, sizeof(headers), "Content-Type: application/octet-stream\r\n%s",
+             strstr(w.a.headers, "Authorization"));
+    expect(harness_request(&w.h, "POST", "/v1/skills", headers, data, len), 201, "\"digest\"");
+    free(data);
+}
+
+/* The most memory that the daemon had so far, in KiB. */
+static long peak_kib(void)
+{
+    char path[64], line[128];
+    long kib = 0;
+    FILE *status;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)w.h.pid);
+    status = fopen(path, "re");
+    assert_non_null(status);
+    while (fgets(line, sizeof(line), status)) {
+        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
+            break;
+    }
+    fclose(status);
+    return kib;
+}
+
+#define GROWERS     32u
+#define ACTIONS     70u
+#define CHOICES     200u
+#define GROWN_BYTES (64u * 1024u)
+
+/* A script of which little text describes much. */
+static void write_grower(char text[GROWN_BYTES])
+{
+    size_t len = (size_t)sprintf(text, "import argparse\n#probe:{\"version\":1,\"doc\":"
+                                       "\"Grown.\",\"parser\":{\"description\":null,"
+                                       "\"actions\":[");
+
+    for (unsigned i = 0; i < ACTIONS; i++) {
+        len += (size_t)sprintf(text + len,
+                               "%s{\"kind\":\"store\",\"dest\":\"a%u\",\"options\":[\"--a%u\"],"
+                               "\"nargs\":null,\"type\":\"integer\",\"required\":false,"
+                               "\"help\":null,\"choices\":[0",
+                               i > 0 ? "," : "", i, i);
+        for (unsigned k = 1; k < CHOICES; k++)
+            len += (size_t)sprintf(text + len, ",%u", k % 10);
+        len += (size_t)sprintf(text + len, "]}");
+    }
+    (void)sprintf(text + len, "]}}\n");
+}
+
+static unsigned count_grown(void)
+{
+    struct answer a = as(&w, &w.a, "GET", "/v1/tools", "");
+    unsigned n = 0;
+
+    assert_int_equal(a.status, 200);
+    for (const char *at = a.body; (at = strstr(at, "Grown.")); at++)
+        n++;
+    answer_finish(&a);
+    return n;
+}
+
+/* What a description takes in memory is many times its text: a list has one at a time. */
+static void large_descriptions_are_not_in_memory_together(void **state)
+{
+    static const char front[] = "---\nname: grows\ndescription: Grows.\nversion: \"1\"\n---\n";
+    struct member members[GROWERS + 2] = {{.path = "SKILL.md", .content = front}};
+    char names[GROWERS][32], *text = malloc(GROWN_BYTES);
+    const long before = peak_kib();
+    unsigned n = 0;
+
+    (void)state;
+    assert_non_null(text);
+    write_grower(text);
+    for (unsigned i = 0; i < GROWERS; i++) {
+        snprintf(names[i], sizeof(names[i]), "scripts/g%u.py", i);
+        members[i + 1] = (struct member){.path = names[i], .content = text};
+    }
+    push(members);
+    free(text);
+    for (int i = 0; i < 100 && n < GROWERS; i++)
+        n = count_grown();
+    assert_int_equal(n, GROWERS);
+    print_message("a list took %ld KiB\n", peak_kib() - before);
+    assert_in_range(peak_kib() - before, 0, 16 * 1024);
+}
+
+/* Skills without an entry, whose tools take more than a list may without being counted. */
+static void push_many(void)
+{
+    char names[64][32], front[1200], text[1001];
+    struct member members[66] = {{.path = "SKILL.md", .content = front}};
+
+    memset(text, 'x', 1000);
+    text[1000] = '\0';
+    for (unsigned i = 0; i < 64; i++) {
+        snprintf(names[i], sizeof(names[i]), "scripts/s%u.sh", i);
+        members[i + 1] = (struct member){.path = names[i], .content = "true\n"};
+    }
+    for (unsigned i = 0; i < 16; i++) {
+        snprintf(front, sizeof(front),
+                 "---\nname: tools%u\ndescription: %s\nversion: \"1\"\n---\n", i, text);
+        push(members);
+    }
+}
+
+/* Begins an execution whose result is some 3.5 MiB, and says where that is. */
+static void run_large(char path[64])
+{
+    const size_t n = 7 * MIB / 2;
+    char *json = malloc(4 * MIB);
+    struct answer a;
+    int len;
+
+    assert_non_null(json);
+    len = sprintf(json, "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"echo\"},\"input\":\"");
+    memset(json + len, 'x', n);
+    memcpy(json + len + n, "\"}", 3);
+    a = run_as(&w, &w.a, json);
+    free(json);
+    assert_int_equal(a.status, 200);
+    snprintf(path, 64, "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_finish(&a);
+}
+
+/* Asks for it and takes nothing of the answer, whose connection is the caller's to close. */
+static int ask(const char *path)
+{
+    struct pollfd pfd = {.fd = harness_connect(&w.h), .events = POLLIN};
+    char head[512];
+    int n =
+        snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, w.a.headers);
+
+    assert_true(pfd.fd >= 0);
+    assert_int_equal(fd_write_full(pfd.fd, head, (size_t)n), 0);
+    assert_int_equal(poll(&pfd, 1, 60000), 1);
+    return pfd.fd;
+}
+
+/* Where answers that nobody takes are all that a tenant may have, no list is made beside them.
+ */
+static void lists_count_like_answers(void **state)
+{
+    static const char call[] = "{\"name\":\"nobody\"}";
+    char path[64];
+    int fds[UNREAD];
+
+    (void)state;
+    push_many();
+    expect(as(&w, &w.a, "POST", "/v1/tools/call", call), 404, "nobody");
+    run_large(path);
+    for (int i = 0; i < UNREAD; i++)
+        fds[i] = ask(path);
+    expect(as(&w, &w.a, "POST", "/v1/tools/call", call), 429, "lists of tools");
+    expect(as(&w, &w.a, "GET", "/v1/tools", ""), 429, "lists of tools");
+    expect(as(&w, &w.b, "GET", "/v1/tools", ""), 200, "run_code");
+    for (int i = 0; i < UNREAD; i++)
+        close(fds[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_descriptions_are_not_in_memory_together),
+        cmocka_unit_test(lists_count_like_answers),
+    };
+
+    return cmocka_run_group_tests(tests, start, stop);
+}

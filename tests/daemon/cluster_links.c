@@ -250,6 +250,63 @@ static void no_entry_passes_for_a_status(void **state)
     nats_end(&w);
 }
 
+/* The inbox that a watch has, from what the server says there each second. */
+static void find_inbox(natsSubscription *inboxes, char *ret, size_t size)
+{
+    const uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+    bool found = false;
+
+    while (!found) {
+        const char *status = NULL;
+        natsMsg *message = NULL;
+
+        assert_true(clock_monotonic_ns() < until_ns);
+        if (natsSubscription_NextMsg(&message, inboxes, 1000) != NATS_OK)
+            continue;
+        found = natsMsgHeader_Get(message, "Status", &status) == NATS_OK &&
+                strcmp(status, "100") == 0;
+        if (found)
+            snprintf(ret, size, "%s", natsMsg_GetSubject(message));
+        natsMsg_Destroy(message);
+    }
+}
+
+/* Who sends to the inbox of a watch gets no entry written by asking for an answer there. */
+static void only_the_server_is_answered(void **state)
+{
+    struct cluster_bucket bucket = {
+        .name = BUCKET, .replicas = 1, .max_bytes = 1 << 20, .max_value_bytes = 100};
+    const struct cluster_driver *driver;
+    struct nats_world w = {0};
+    struct err err = {0};
+    struct cluster_entry entry = {0};
+    struct cluster_link *link, *other;
+    natsConnection *connection = NULL;
+    natsSubscription *inboxes = NULL;
+    char url[512], inbox[128];
+
+    (void)state;
+    other = begin(&w, &bucket, &driver, url, sizeof(url));
+    assert_int_equal(natsConnection_ConnectTo(&connection, url), NATS_OK);
+    assert_int_equal(natsConnection_SubscribeSync(&inboxes, connection, "_INBOX.>"), NATS_OK);
+    assert_int_equal(natsConnection_Flush(connection), NATS_OK);
+    link = open_watch(driver, url, 0);
+    find_inbox(inboxes, inbox, sizeof(inbox));
+    assert_int_equal(
+        natsConnection_PublishRequest(connection, inbox, "$KV." BUCKET ".forged", NULL, 0),
+        NATS_OK);
+    assert_int_equal(natsConnection_Flush(connection), NATS_OK);
+    assert_int_equal(driver->put(other, BUCKET, "key", "value", 5, 0, NULL, &err), CLUSTER_OK);
+    /* It has come behind what was asked for, and that was answered then, if at all. */
+    take_all(driver, link, 1, 1);
+    assert_int_equal(driver->get(link, BUCKET, "forged", &entry, &err), CLUSTER_NO_ENTRY);
+    driver->close(other);
+    driver->close(link);
+    natsSubscription_Destroy(inboxes);
+    natsConnection_Destroy(connection);
+    nats_end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_watch_goes_on_however_much_there_is),
         cmocka_unit_test(a_server_waits_for_who_takes),
         cmocka_unit_test(no_entry_passes_for_a_status),
+        cmocka_unit_test(only_the_server_is_answered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,9 +118,14 @@ static enum cluster_fault look_again(struct cluster *c, struct err *err)
     if (fault != CLUSTER_OK)
         return fault;
     other = calloc(1, sizeof(*other));
+    if (!other) {
+        c->driver->release(&entry);
+        (void)err_no_memory(err);
+        return CLUSTER_OTHER;
+    }
     c->revision = entry.revision;
     /* What is no entry is nobody's: it may be written over. */
-    if (other && !entry.is_removed &&
+    if (!entry.is_removed &&
         node_entry_parse(entry.key, entry.data, entry.len, other, &why) == 0 &&
         strcmp(other->instance, c->self.instance) != 0) {
         c->revision = 0;

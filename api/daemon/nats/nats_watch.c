@@ -18,6 +18,8 @@
 #define SILENCE_NS   (3 * HEARTBEAT_NS)
 /* The header that says whom to answer where the server waits for that. */
 #define STALLED "Nats-Consumer-Stalled"
+/* What such an answer's subject begins with, by which the server knows it. */
+#define FLOW_CONTROL "$JS.FC."
 
 static int64_t now_ns(void)
 {
@@ -87,15 +89,19 @@ static bool is_status(const struct cluster_link *link, natsMsg *message)
     return strcmp(natsMsg_GetSubject(message), link->watch_inbox) == 0;
 }
 
-/* Says that what the server sent before this was taken. Without that it sends all that there is
-   at once, and ends a connection for which it holds more than it may. */
+/*
+ * Says that what the server sent before this was taken. Without that it sends all that there is
+ * at once, and ends a connection for which it holds more than it may. To the server only: any
+ * node may send to an inbox, and shall not have another one write what it may not itself.
+ */
 static void answer(const struct cluster_link *link, natsMsg *status)
 {
     const char *subject = natsMsg_GetReply(status);
 
     if (!subject && natsMsgHeader_Get(status, STALLED, &subject) != NATS_OK)
         return;
-    (void)natsConnection_Publish(link->connection, subject, NULL, 0);
+    if (strncmp(subject, FLOW_CONTROL, strlen(FLOW_CONTROL)) == 0)
+        (void)natsConnection_Publish(link->connection, subject, NULL, 0);
 }
 
 /* Nothing came, or what came was thrown away; what is behind that does not come in turn. */

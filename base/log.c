@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,24 +45,26 @@ static size_t control_len(const char *text)
 
 /*
  * Escapes text into line, which has room for cap bytes: control characters, and the quotes and
- * backslashes that are a value's. mark stands for the quotes around values.
+ * backslashes of a value in quotes, for which mark stands.
  */
 static size_t escape(char *line, size_t cap, const char *text, char mark)
 {
     static const char hex[] = "0123456789abcdef";
     size_t len = 0, control = 0;
+    bool is_quoted = false;
 
     for (; *text && len + 4 < cap; text++) {
         unsigned char c = (unsigned char)*text;
 
         if (*text == mark) {
             line[len++] = '"';
+            is_quoted = !is_quoted;
             continue;
         }
         if (control == 0)
             control = control_len(text);
         if (control == 0) {
-            if (c == '"' || c == '\\')
+            if (is_quoted && (c == '"' || c == '\\'))
                 line[len++] = '\\';
             line[len++] = (char)c;
             continue;

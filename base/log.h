@@ -23,7 +23,7 @@ int log_detect_journal(void);
 /*
  * Writes one line. The message is `key=value …` text; control bytes and line ends in it are
  * escaped as \xNN, so a value taken from a guest or a caller cannot forge a second line. Quotes
- * and backslashes of values are escaped as \" and \\, so that one in quotes ends where it ends.
+ * and backslashes of a value in quotes are escaped as \" and \\, so that it ends where it ends.
  */
 void log_line(enum log_level level, const char *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

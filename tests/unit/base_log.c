@@ -130,11 +130,13 @@ static void test_quotes_cannot_forge_a_field(void **state)
     log_info("tools", "script=\"%s\" result=\"%s\"", "a\" result=\"described", "b\\");
     log_info("tools", "script=\"%s\"", "\x01 b=1");
     log_info("tools", "script=\"%s\"", all);
+    log_info("tools", "%s is \"%s\"", "what is said: \"x\"", "a \"y\"");
     capture_stop(&c, text, sizeof(text));
     assert_string_equal(text,
                         "info tools script=\"a\\\" result=\\\"described\" result=\"b\\\\\"\n"
                         "info tools script=\"\\x01 b=1\"\n"
-                        "info tools script=\"%s\"\n");
+                        "info tools script=\"%s\"\n"
+                        "info tools what is said: \"x\" is \"a \\\"y\\\"\"\n");
 }
 
 static void test_utf8_passes(void **state)

@@ -297,6 +297,30 @@ static void bad_calls(void **state)
     harness_expect(harness_get(&h, "/v1/tools/call"), 405, "method_not_allowed");
 }
 
+#define SLOW                                                                                   \
+    "{\"kind\":\"store\",\"dest\":\"n\",\"options\":[\"--n\"],\"nargs\":null,"                 \
+    "\"type\":\"integer\",\"required\":false,\"help\":\"how slow\"}"
+
+/* A machine may have been slow. */
+static void a_look_that_took_too_long_is_repeated(void **state)
+{
+    const struct harness_file files[] = {{"SKILL.md", FRONT("slow", "1", "")},
+                                         {"main.py", PROBE("?" PARSER(SLOW))},
+                                         {NULL, NULL}};
+    bool is_read = false;
+
+    (void)state;
+    push(files);
+    for (unsigned i = 0; !is_read && i < 5000; i++) {
+        struct answer a = harness_get(&h, "/v1/tools");
+
+        is_read = answer_has(&a, "how slow");
+        answer_finish(&a);
+        usleep(10000);
+    }
+    assert_true(is_read);
+}
+
 /* Nobody waits for a script that never asks for its arguments longer than that. */
 static void a_script_that_hangs(void **state)
 {
@@ -524,6 +548,7 @@ int main(void)
         cmocka_unit_test(hostile_descriptions),
         cmocka_unit_test(every_way_to_call),
         cmocka_unit_test(bad_calls),
+        cmocka_unit_test(a_look_that_took_too_long_is_repeated),
         cmocka_unit_test(a_script_that_hangs),
         cmocka_unit_test(many_that_hang),
         cmocka_unit_test(large_calls_wait_on_disk),

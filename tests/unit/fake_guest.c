@@ -31,15 +31,6 @@ void fake_die(const char *what)
     _exit(1);
 }
 
-/* All machines have the same open file, which is told what it reads from. */
-void fake_exit_first(const struct fake *f)
-{
-    if (lseek(f->image_fd, 0, SEEK_CUR) != 0)
-        return;
-    (void)lseek(f->image_fd, 1, SEEK_SET);
-    _exit(1);
-}
-
 void fake_event(const struct fake *f, enum vmm_event_type type, const char *message)
 {
     struct vmm_event e = {VMM_CONTROL_VERSION, type, clock_monotonic_ns(), 0, {0}};
@@ -440,6 +431,11 @@ static void behave_probe(struct fake *f)
 
     if (!text)
         fake_die("probe");
+    if (text[0] == '?' && fake_is_first(f)) {
+        snprintf(f->behaviour, sizeof(f->behaviour), "timeout");
+        return;
+    }
+    text += text[0] == '?';
     if (text[0] == '=') {
         snprintf(f->behaviour, sizeof(f->behaviour), "%s", text + 1);
         return;
@@ -504,10 +500,8 @@ void fake_behave(struct fake *f)
     }
     if (strcmp(how, "never") == 0)
         pause();
-    if (strcmp(how, "die-early") == 0)
+    if (strcmp(how, "die-early") == 0 || (strcmp(how, "die-first") == 0 && fake_is_first(f)))
         _exit(1);
-    if (strcmp(how, "die-first") == 0)
-        fake_exit_first(f);
     fake_send_frame(f, PROTO_STARTED, NULL, 0);
     if (strcmp(how, "who") == 0) {
         behave_who(f);

@@ -37,8 +37,8 @@ struct fake {
 };
 
 void fake_die(const char *what);
-/* Ends where no other did here or by this before. */
-void fake_exit_first(const struct fake *f);
+/* Whether no machine of this image asked that before. */
+bool fake_is_first(const struct fake *f);
 void fake_event(const struct fake *f, enum vmm_event_type type, const char *message);
 void fake_send_frame(const struct fake *f, uint8_t type, const void *data, size_t len);
 void fake_send_text(const struct fake *f, uint8_t type, const char *text);

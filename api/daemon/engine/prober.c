@@ -34,6 +34,7 @@ struct inquiry {
     char image[IMAGE_NAME_SIZE];
     enum proto_mode mode;
     bool is_running;
+    bool was_slow;     /* a look took too long before */
     uint64_t until_ns; /* of one that failed: how long it is remembered */
 };
 
@@ -142,8 +143,23 @@ static bool is_failure(int r)
     return r < 0 && r != -ENODATA && r != -ECANCELED && r != -EAGAIN && r != -ENOBUFS;
 }
 
+/* What took too long is looked at once more, after all others: it may have been the machine
+   that was slow. */
+static void look_again(struct prober *p, struct inquiry *inquiry)
+{
+    inquiry->was_slow = true;
+    inquiry->is_running = false;
+    TAILQ_REMOVE(&p->inquiries, inquiry, link);
+    TAILQ_INSERT_TAIL(&p->inquiries, inquiry, link);
+    (void)pthread_cond_signal(&p->work);
+}
+
 static void finish(struct prober *p, struct inquiry *inquiry, int r)
 {
+    if (r == -ETIME && !inquiry->was_slow) {
+        look_again(p, inquiry);
+        return;
+    }
     TAILQ_REMOVE(&p->inquiries, inquiry, link);
     p->n_inquiries--;
     (void)pthread_cond_broadcast(&p->done);

@@ -115,16 +115,6 @@ static void wait_same(const struct harness *one, const struct harness *other)
     answer_finish(&a);
 }
 
-/* Waits until a node holds so many: what nothing names any more goes after its name does. */
-static void wait_objects(const struct harness *h, unsigned n)
-{
-    for (unsigned i = 0; harness_count_files(h, "objects") != n; i++) {
-        if (i == 5000)
-            fail_msg("there are never %u objects", n);
-        usleep(10000);
-    }
-}
-
 static void a_file_is_that_of_all_nodes(void **state)
 {
     struct world w = {0};
@@ -162,9 +152,9 @@ static void a_file_is_that_of_all_nodes(void **state)
     expect(harness_run(&w.b, running_with(id, "")), 400, "there is no file");
     /* But for the skill; that there were the others the servers know for a while. */
     assert_int_equal(nats_count(&w.nats, NATS_OBJECTS), 2 + 2);
-    wait_objects(&w.a, 1);
-    wait_objects(&w.b, 1);
-    wait_objects(&w.c, 0);
+    nodes_wait_objects(&w.a, 1);
+    nodes_wait_objects(&w.b, 1);
+    nodes_wait_objects(&w.c, 0);
     nodes_end(&w.c);
     end(&w);
 }
@@ -222,8 +212,8 @@ static void nobody_sees_what_is_anothers(void **state)
     /* It goes with whose it is. */
     expect(nodes_admin_sure(&w.b, "DELETE", TENANTS "/acme", ""), 204, "");
     nodes_wait(&w.a, TENANTS "/acme", 404, "");
-    wait_objects(&w.a, 0);
-    wait_objects(&w.b, 0);
+    nodes_wait_objects(&w.a, 0);
+    nodes_wait_objects(&w.b, 0);
     end(&w);
 }
 
@@ -386,8 +376,8 @@ static void what_expires_goes_everywhere(void **state)
                "retention:\n  files_age: 1d\n  interval: 1h\n");
     upload(&w.a, "", "a.txt", "alpha", id);
     upload(&w.b, "", "b.txt", "beta", id);
-    wait_objects(&w.a, 0);
-    wait_objects(&w.b, 1);
+    nodes_wait_objects(&w.a, 0);
+    nodes_wait_objects(&w.b, 1);
     nodes_wait(&w.a, path_of(id, ""), 200, "b.txt");
     wait_same(&w.a, &w.b);
     last = nats_last(&w.nats, NATS_CHANGES,

@@ -55,16 +55,6 @@ static void begin_run(const struct harness *h, const char *session, char ret_id[
     nodes_wait(h, nodes_path_of(ret_id), 200, "\"status\":\"running\"");
 }
 
-/* Waits until a node keeps so many objects. */
-static void wait_objects(const struct harness *h, unsigned n)
-{
-    for (unsigned i = 0; harness_count_files(h, "objects") != n; i++) {
-        if (i == 5000)
-            fail_msg("there are %u, not %u", harness_count_files(h, "objects"), n);
-        usleep(10000);
-    }
-}
-
 static void the_next_run_finds_it_anywhere(void **state)
 {
     struct world w = {0};
@@ -83,8 +73,8 @@ static void the_next_run_finds_it_anywhere(void **state)
     expect(harness_get(&w.b, SESSIONS "/s/files/a"), 200, "one");
     expect(harness_get(&w.a, "/v1/files?session_id=s"), 200, "\"name\":\"c/d\"");
     /* Nothing of what it was before stays, here or at the servers. */
-    wait_objects(&w.a, 1);
-    wait_objects(&w.b, 1);
+    nodes_wait_objects(&w.a, 1);
+    nodes_wait_objects(&w.b, 1);
     expect_status(remove_file(&w.a, "", "s", "a"), 204);
     expect_status(remove_file(&w.a, "", "s", "a"), 404);
     expect(run(&w.b, "s", "session", ""), 200, "\"output\":{\"c/d\":[5,");
@@ -92,8 +82,8 @@ static void the_next_run_finds_it_anywhere(void **state)
     forget(&w.b, "s");
     nodes_wait(&w.a, SESSIONS "/s", 404, "there is no session s");
     expect_status(request(&w.a, "", "DELETE", SESSIONS "/s", NULL), 404);
-    wait_objects(&w.a, 0);
-    wait_objects(&w.b, 0);
+    nodes_wait_objects(&w.a, 0);
+    nodes_wait_objects(&w.b, 0);
     expect(run(&w.a, "s", "session", "x=1"), 200, "\"committed\":true,\"bytes\":1");
     end(&w);
 }
@@ -274,8 +264,8 @@ static void each_tenant_has_its_own(void **state)
     nodes_wait(&w.a, TENANTS "/acme", 404, "");
     nodes_wait(&w.b, TENANTS "/acme", 404, "");
     /* The other one's, where it ran. */
-    wait_objects(&w.a, 0);
-    wait_objects(&w.b, 1);
+    nodes_wait_objects(&w.a, 0);
+    nodes_wait_objects(&w.b, 1);
     end(&w);
 }
 
@@ -382,8 +372,8 @@ static void what_nobody_uses_goes_everywhere(void **state)
     nodes_wait(&w.a, SESSIONS "/s", 404, "");
     take_row(&w, row);
     assert_string_equal(row, "");
-    wait_objects(&w.a, 0);
-    wait_objects(&w.b, 0);
+    nodes_wait_objects(&w.a, 0);
+    nodes_wait_objects(&w.b, 0);
     end(&w);
 }
 

@@ -49,22 +49,7 @@ static void push(const struct member *members)
 }
 
 /* The most memory that the daemon had so far, in KiB. */
-static long peak_kib(void)
-{
-    char path[64], line[128];
-    long kib = 0;
-    FILE *status;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)w.h.pid);
-    status = fopen(path, "re");
-    assert_non_null(status);
-    while (fgets(line, sizeof(line), status)) {
-        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
-            break;
-    }
-    fclose(status);
-    return kib;
-}
+#define PEAK "VmHWM:"
 
 #define GROWERS     32u
 #define ACTIONS     70u
@@ -109,7 +94,7 @@ static void large_descriptions_are_not_in_memory_together(void **state)
     static const char front[] = "---\nname: grows\ndescription: Grows.\nversion: \"1\"\n---\n";
     struct member members[GROWERS + 2] = {{.path = "SKILL.md", .content = front}};
     char names[GROWERS][32], *text = malloc(GROWN_BYTES);
-    const long before = peak_kib();
+    const long before = harness_status(&w.h, PEAK);
     unsigned n = 0;
 
     (void)state;
@@ -124,9 +109,9 @@ static void large_descriptions_are_not_in_memory_together(void **state)
     for (int i = 0; i < 100 && n < GROWERS; i++)
         n = count_grown();
     assert_int_equal(n, GROWERS);
-    print_message("a list took %ld KiB\n", peak_kib() - before);
+    print_message("a list took %ld KiB\n", harness_status(&w.h, PEAK) - before);
 #ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */
-    assert_in_range(peak_kib() - before, 0, 16 * 1024);
+    assert_in_range(harness_status(&w.h, PEAK) - before, 0, 16 * 1024);
 #endif
 }
 

@@ -214,6 +214,15 @@ void nodes_wait(const struct harness *h, const char *path, int status, const cha
     }
 }
 
+void nodes_wait_objects(const struct harness *h, unsigned n)
+{
+    for (unsigned i = 0; harness_count_files(h, "objects") != n; i++) {
+        if (i == 5000)
+            fail_msg("there are %u objects, not %u", harness_count_files(h, "objects"), n);
+        usleep(10000);
+    }
+}
+
 void nodes_set_limits(const struct harness *h, const struct harness *other, const char *limits)
 {
     char json[256];

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MEMORY_SIZE (8u << 20)
@@ -99,6 +100,7 @@ enum step {
     STEP_WHILE,
     STEP_PAUSE,
     STEP_BURN,
+    STEP_BLIP,
     STEP_EXIT,
     STEP_EXIT_1,
     STEP_EXIT_FIRST, /* where none has before it */
@@ -137,6 +139,7 @@ static const struct script {
     {"parked-talk", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_WHILE, STEP_TALK}},
     {"parked-event", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_WHILE, STEP_EXITED}},
     {"parked-burn", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_WHILE, STEP_BURN}},
+    {"parked-blip", {STEP_RESET, STEP_CONNECTED, STEP_READY, STEP_WHILE, STEP_BLIP}},
 };
 
 static void expect_old_end(struct fake *f)
@@ -148,12 +151,11 @@ static void expect_old_end(struct fake *f)
     fd_close(&f->old_fd);
 }
 
-static void burn(void)
+/* Until so much processor time is gone; 0: for ever. */
+static void burn(clock_t us)
 {
-    volatile unsigned n = 0;
-
-    for (;;)
-        n++;
+    while (us == 0 || clock() < us)
+        ;
 }
 
 /* What a process that was taken over writes to the operator's log. */
@@ -206,7 +208,9 @@ static void take_step(struct fake *f, enum step step)
     else if (step == STEP_EXIT_FIRST && fake_is_first(f))
         _exit(1);
     else if (step == STEP_BURN)
-        burn();
+        burn(0);
+    else if (step == STEP_BLIP)
+        burn(300000);
     else if (step == STEP_FLOOD)
         flood();
 }

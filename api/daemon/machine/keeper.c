@@ -17,15 +17,19 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* Of a second: what a guest that waits may take, which has a timer or two to serve. */
-#define PARKED_CPU_US 100000u
+/*
+ * What a guest that waits may take: a part of the time for a timer or two, and once what the
+ * host charges to whom it left standing when it stood still itself.
+ */
+#define PARKED_CPU_US_A_MS 100u
+#define PARKED_CPU_ONCE_US 1000000u
 /* How long no fresh one is tried after so many failures in a row: 1, 2, 4 … seconds. */
 #define BACKOFF_MAX 5u
 
 /* Notes what a machine that is ready has taken and takes. Without the lock. */
 static void take_stock(struct machine *m)
 {
-    m->cpu_us = vm_cpu_us(&m->vm);
+    m->cpu_us = m->stock_cpu_us = vm_cpu_us(&m->vm);
     m->private_bytes = process_memory(m->vm.pid).private_bytes;
 }
 
@@ -210,7 +214,9 @@ static void refill(struct pool *pool, unsigned place)
 static enum pool_end look_at(const struct pool *pool, struct machine *m)
 {
     uint64_t now_ns = clock_monotonic_ns(), cpu_us = vm_cpu_us(&m->vm);
-    bool is_busy = cpu_us - m->cpu_us > PARKED_CPU_US;
+    uint64_t may_us =
+        PARKED_CPU_ONCE_US + (now_ns - m->parked_ns) / NS_PER_MS * PARKED_CPU_US_A_MS;
+    bool is_busy = cpu_us - m->stock_cpu_us > may_us;
 
     m->cpu_us = cpu_us;
     if (pool->is_short)

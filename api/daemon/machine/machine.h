@@ -36,6 +36,7 @@ struct machine {
     /* The pool's, under its lock. */
     enum pool_kind kind; /* of the take that it is out for */
     uint64_t parked_ns;
+    uint64_t stock_cpu_us;       /* of its process, just before it was parked */
     uint64_t private_bytes;      /* when it was parked */
     struct machine_claim *claim; /* who waits for its reset */
     uint64_t due_ns;             /* when its reset or end begins where nobody waits for it */

@@ -62,7 +62,8 @@ size_t buf_append_clipped(struct buf *b, const void *data, size_t len)
     return buf_append(b, data, len) < 0 ? 0 : len;
 }
 
-int buf_vprintf(struct buf *b, const char *format, va_list args)
+static __attribute__((format(printf, 2, 0))) int print(struct buf *b, const char *format,
+                                                       va_list args)
 {
     va_list again;
     int n, r;
@@ -86,7 +87,7 @@ int buf_printf(struct buf *b, const char *format, ...)
     int r;
 
     va_start(args, format);
-    r = buf_vprintf(b, format, args);
+    r = print(b, format, args);
     va_end(args);
     return r;
 }

@@ -6,7 +6,6 @@
 #ifndef SKILLVM_BASE_BUF_H
 #define SKILLVM_BASE_BUF_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,8 +27,6 @@ int buf_append(struct buf *b, const void *data, size_t len);
 size_t buf_append_clipped(struct buf *b, const void *data, size_t len);
 /* Appends formatted text without its NUL. 0, -E2BIG or -ENOMEM. */
 int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int buf_vprintf(struct buf *b, const char *format, va_list args)
-    __attribute__((format(printf, 2, 0)));
 /* Makes room for extra more bytes without changing len. 0, -E2BIG or -ENOMEM. */
 int buf_reserve(struct buf *b, size_t extra);
 /* A NUL-terminated view of the content, borrowed until the next change; NULL without memory. */

@@ -33,7 +33,8 @@ void oci_spool_finish(struct oci_spool *spool)
     *spool = (struct oci_spool){.dir_fd = -1};
 }
 
-const char *oci_spool_kind(const struct oci_spool *spool)
+/* For a message. */
+static const char *kind_of(const struct oci_spool *spool)
 {
     return spool->room ? "folder" : "archive";
 }
@@ -240,7 +241,7 @@ static int check_file(const struct oci_blob *blob, int fd, struct err *err)
 
 static int not_there(const struct oci_spool *spool, const char *name, struct err *err)
 {
-    return err_set(err, ENOENT, "the %s has no %.200s", oci_spool_kind(spool), name);
+    return err_set(err, ENOENT, "the %s has no %.200s", kind_of(spool), name);
 }
 
 static int open_spooled(const struct oci_spool *spool, const char *name, struct err *err)

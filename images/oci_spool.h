@@ -30,8 +30,6 @@ struct oci_document {
     char digest[OCI_HEX_SIZE];
 };
 
-/* "archive" or "folder", for a message. */
-const char *oci_spool_kind(const struct oci_spool *spool);
 /* The image is in a folder, of which nothing is read yet. There is nothing to finish. */
 struct oci_spool oci_spool_folder(int dir_fd, struct oci_room *room);
 

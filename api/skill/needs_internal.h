@@ -70,8 +70,6 @@ int needs_read_fields(struct needs_reader *r);
 
 /* The module that a package, its name in the form of PEP 503, is imported as. */
 void needs_module_name(const char *package, char ret[NEEDS_TEXT_MAX + 1]);
-/* The minor version of Python 3 that ">=3.12,<4" asks for; 0: any. NULL is fine. */
-unsigned needs_python_at_least(const char *version);
 
 /* Where a thing is from in an image. */
 enum needs_from needs_from_in(const struct image_manifest *image,

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-unsigned needs_python_at_least(const char *version)
+/* The minor version of Python 3 that ">=3.12,<4" asks for; 0: any. NULL is fine. */
+static unsigned python_at_least(const char *version)
 {
     unsigned at_least = 0;
 
@@ -79,8 +80,7 @@ static bool has_language(const struct image_manifest *image, const struct needs_
         return has_program(image, "node");
     if (strcmp(item->name, "Python") != 0)
         return has_program(image, item->detail);
-    return image->python_minor > 0 &&
-           needs_python_at_least(item->detail) <= image->python_minor;
+    return image->python_minor > 0 && python_at_least(item->detail) <= image->python_minor;
 }
 
 /* An image that is named is nobody's need: it was found or not; the network is no image's. */
@@ -165,7 +165,7 @@ bool needs_is_repeated(const struct needs *needs, size_t at)
         if (other->kind == item->kind && other->from == item->from && !other->guarded &&
             strcmp(other->name, item->name) == 0 &&
             (item->kind != NEEDS_LANGUAGE ||
-             needs_python_at_least(other->detail) >= needs_python_at_least(item->detail)))
+             python_at_least(other->detail) >= python_at_least(item->detail)))
             return true;
     }
     return (item->kind == NEEDS_PACKAGE || item->kind == NEEDS_NODE_PACKAGE) &&

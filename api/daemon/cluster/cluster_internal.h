@@ -247,7 +247,6 @@ int cluster_connect(struct cluster *c, size_t first, struct cluster_link **ret,
 int cluster_link_take(struct cluster *c, struct cluster_link **ret, bool *ret_used,
                       struct err *err);
 void cluster_link_give(struct cluster *c, struct cluster_link *link, bool is_good);
-extern const char *const cluster_kept_buckets[];
 /* Removes chunks that were left. */
 void cluster_remove_left(struct cluster *c, struct cluster_link *link);
 /* Chunks that nothing names; where the servers are lost too, with cluster_remove_left. */

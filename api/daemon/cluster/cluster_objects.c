@@ -45,14 +45,14 @@ struct transfer {
     uint64_t stored_ns;
 };
 
-const char *const cluster_kept_buckets[] = {
+static const char *const kept_buckets[] = {
     [CLUSTER_OF_CHANGES] = CLUSTER_OBJECTS,
     [CLUSTER_OF_EXECUTIONS] = CLUSTER_ARTIFACTS,
 };
 
 static const char *bucket_of(const struct transfer *t)
 {
-    return cluster_kept_buckets[t->kept];
+    return kept_buckets[t->kept];
 }
 
 /* As cluster_tell_apart, for a bucket of objects. */
@@ -65,10 +65,10 @@ static enum cluster_fault tell_objects(struct cluster *c, struct cluster_link *l
 
     if (fault != CLUSTER_NO_BUCKET)
         return fault;
-    fault = c->driver->objects_look(link, cluster_kept_buckets[kept], &bucket, &why);
+    fault = c->driver->objects_look(link, kept_buckets[kept], &bucket, &why);
     *err = why;
     if (fault == CLUSTER_OK)
-        (void)err_set(err, EAGAIN, "the bucket %s has no leader", cluster_kept_buckets[kept]);
+        (void)err_set(err, EAGAIN, "the bucket %s has no leader", kept_buckets[kept]);
     return fault == CLUSTER_OK          ? CLUSTER_NO_QUORUM
            : fault == CLUSTER_NO_BUCKET ? CLUSTER_NO_OBJECTS
                                         : fault;
@@ -162,8 +162,7 @@ static bool remove_chunks(struct cluster *c, struct cluster_link *link, enum clu
     struct err ignored = {0};
 
     object_chunks_key(chunks_under, key);
-    return c->driver->objects_purge(link, cluster_kept_buckets[kept], key, 0, &ignored) ==
-           CLUSTER_OK;
+    return c->driver->objects_purge(link, kept_buckets[kept], key, 0, &ignored) == CLUSTER_OK;
 }
 
 void cluster_remove_chunks(struct cluster *c, struct cluster_link *link, enum cluster_kept kept,

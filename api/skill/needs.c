@@ -81,6 +81,10 @@ int needs_add(struct needs_reader *r, const struct needs_item *item)
             known->guarded = false;
             known->line = item->line;
         }
+        if (item->connects && !known->connects) {
+            known->connects = true;
+            known->line = item->line;
+        }
         return 0;
     }
     if (r->needs.len == NEEDS_ITEMS_MAX) {
@@ -217,6 +221,9 @@ static int on_shell(void *user, const struct shell_found *found)
         return skill_strings_insert(&r->asked, found->name, NEEDS_ITEMS_MAX);
     if (found->kind == SHELL_DEFINED)
         return skill_strings_insert(&r->defined, found->name, NEEDS_ITEMS_MAX);
+    if (found->kind == SHELL_HOST)
+        return needs_add_connection(r, found->name, shell->file,
+                                    shell->line ? shell->line : found->line);
     if (found->kind == SHELL_SOURCED)
         return needs_has_file(r, found->name)
                    ? 0
@@ -258,6 +265,8 @@ static int on_use(void *user, const struct imports_use *use)
         return result == -EINVAL ? 0 : result;
     case IMPORTS_ASKED:
         return skill_strings_insert(&r->asked, text, NEEDS_ITEMS_MAX);
+    case IMPORTS_HOST:
+        return needs_add_connection(r, text, use->file, use->found->line);
     case IMPORTS_NODE:
         return needs_add_import(r, use);
     case IMPORTS_FOLDER:
@@ -495,6 +504,7 @@ int needs_read(int tar_fd, const struct skill_archive *archive, const struct ski
     r->archive = archive;
     r->skill = skill;
     r->texts = buf_init(NEEDS_BYTES_MAX);
+    r->needs.says_hosts = skill->network && !skill->network[0];
     for (size_t i = 0; i < archive->n_entries && !r->needs.has_packages; i++)
         r->needs.has_packages = skill_archive_is_wheel(&archive->entries[i]);
     result = read_all(r, tar_fd, err);

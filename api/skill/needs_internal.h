@@ -63,6 +63,9 @@ int needs_add_import(struct needs_reader *r, const struct imports_use *use);
 /* The hosts of URLs in a line, but for those that only name something, as a namespace does. */
 int needs_read_hosts(struct needs_reader *r, const char *file, unsigned n,
                      struct text_span line);
+/* A host that a script asks. */
+int needs_add_connection(struct needs_reader *r, const char *host, const char *file,
+                         unsigned line);
 /* Hosts in URLs, and what looks like a secret. */
 int needs_read_text(struct needs_reader *r, const char *file, const char *text, size_t len);
 /* What SKILL.md asks for in its fields. */

@@ -398,7 +398,7 @@ int needs_read_fields(struct needs_reader *r)
 
     if (result == 0 && skill->image)
         result = add_field(r, "image", skill->image);
-    if (result == 0 && skill->network)
+    if (result == 0 && skill->network && skill->network[0])
         result = add_field(r, "network", skill->network);
     if (result == 0 && skill->compatibility)
         result = read_compatibility(r, skill->compatibility);

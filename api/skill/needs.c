@@ -180,15 +180,6 @@ static int add_module(struct needs_reader *r, const struct imports_use *use)
     return needs_add(r, &item);
 }
 
-bool needs_has_file(const struct needs_reader *r, const char *name)
-{
-    for (size_t i = 0; i < r->archive->n_entries; i++)
-        if (r->archive->entries[i].type != ARCHIVE_ENTRY_DIR &&
-            strcmp(needs_base_name(r->archive->entries[i].path), name) == 0)
-            return true;
-    return false;
-}
-
 /* A text for a shell, or a file of one, from a line on. */
 struct shell {
     struct needs_reader *r;
@@ -486,6 +477,8 @@ static int read_all(struct needs_reader *r, int tar_fd, struct err *err)
 
     if (result < 0)
         return result;
+    if (needs_sort_names(r) < 0)
+        return err_no_memory(err);
     result = read_files(r);
     if (result < 0 && result != -E2BIG)
         return err_no_memory(err);
@@ -509,6 +502,7 @@ int needs_read(int tar_fd, const struct skill_archive *archive, const struct ski
         r->needs.has_packages = skill_archive_is_wheel(&archive->entries[i]);
     result = read_all(r, tar_fd, err);
     free(r->wanted);
+    free(r->names);
     buf_finish(&r->texts);
     skill_strings_finish(&r->asked);
     skill_strings_finish(&r->defined);

@@ -71,14 +71,7 @@ static bool is_own(const struct needs_reader *r, const char *name)
 
     needs_module_name(name, module);
     (void)snprintf(file, sizeof(file), "%s.py", module);
-    for (size_t i = 0; i < r->archive->n_entries; i++) {
-        const char *slash = strrchr(r->archive->entries[i].path, '/');
-        const char *last = slash ? slash + 1 : r->archive->entries[i].path;
-
-        if (strcasecmp(last, module) == 0 || strcasecmp(last, file) == 0)
-            return true;
-    }
-    return false;
+    return needs_has_name(r, module) || needs_has_name(r, file);
 }
 
 /* What is read, for who takes it. */

@@ -140,7 +140,10 @@ static const char *from_of(const cJSON *item, char ret[128])
     const char *from = verbs_text(item, "from"), *version = verbs_text(item, "image_version");
 
     if (!from)
-        return NULL;
+        return cJSON_IsTrue(verbs_member(item, "connects")) &&
+                       cJSON_IsFalse(verbs_member(item, "declared"))
+                   ? "not declared"
+                   : NULL;
     (void)snprintf(ret, 128, "%s", from);
     if (strcmp(from, "missing") == 0 && cJSON_IsTrue(verbs_member(item, "guarded")))
         (void)snprintf(ret, 128, "missing, which it expects");

@@ -332,17 +332,22 @@ static int add_hosts(struct skill *skill, const struct yamltree *value, struct b
                       names_shown(err.message).text);
 }
 
-/* A text that is no list of hosts, as other runners have it. */
-static int add_network_text(struct skill *skill, const struct yamltree *value, struct buf *list)
+/* That no host is wanted. */
+static bool is_no_network(const struct yamltree *value)
 {
     static const char *const nothing[] = {"",   "none",     "off",  "false",
                                           "no", "disabled", "deny", NULL};
+
+    return value->kind == YAMLTREE_LIST ? value->n == 0 : is_word(value->text, nothing);
+}
+
+/* A text that is no list of hosts, as other runners have it. */
+static int add_network_text(struct skill *skill, const struct yamltree *value, struct buf *list)
+{
     static const char *const everything[] = {
         "true",    "yes",          "on",    "all",    "any", "full",     "host",     "internet",
         "enabled", "unrestricted", "allow", "bridge", "*",   "required", "outbound", NULL};
 
-    if (is_word(value->text, nothing))
-        return 0;
     if (is_word(value->text, everything))
         return skill_warn(&skill->warnings,
                           "line %u: \"network: %s\" names no hosts, and it reaches none: "
@@ -363,6 +368,10 @@ static int add_network(struct skill *skill, const struct yamltree *value)
                           "line %u: \"network\" must be a list of hosts, as in network: "
                           "[api.example.com]; it is ignored",
                           value->line);
+    if (is_no_network(value)) {
+        skill->network = strdup("");
+        return skill->network ? 0 : -ENOMEM;
+    }
     if (value->kind == YAMLTREE_SCALAR)
         r = add_network_text(skill, value, &list);
     for (size_t i = 0; r == 0 && value->kind == YAMLTREE_LIST && i < value->n; i++)

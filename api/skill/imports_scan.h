@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one Python source of a stranger's takes from elsewhere, found in its text: the modules
- * that it imports, the programs that it starts by name, the folders that it adds to its path.
- * It knows tokens, logical lines and indentation and nothing of expressions. A statement runs
- * when the module starts unless it is in a function's body; not told is what is in the body of
- * `if TYPE_CHECKING:` (also dotted), or, in a module that is not run itself, of
- * `if __name__ == "__main__":`. What both branches of a condition or of a try import counts. It
- * reads UTF-8 as Python 3.11 does, and it must never run, compile or look up anything. Its time
- * is linear, its memory constant.
+ * that it imports, the programs that it starts by name, the hosts of URLs that it asks, the
+ * folders that it adds to its path. It knows tokens, logical lines and indentation and nothing
+ * of expressions. A statement runs when the module starts unless it is in a function's body;
+ * not told is what is in the body of `if TYPE_CHECKING:` (also dotted), or, in a module that is
+ * not run itself, of `if __name__ == "__main__":`. What both branches of a condition or of a
+ * try import counts. It reads UTF-8 as Python 3.11 does, and it must never run, compile or look
+ * up anything. Its time is linear, its memory constant.
  */
 #ifndef SKILLVM_API_SKILL_IMPORTS_SCAN_H
 #define SKILLVM_API_SKILL_IMPORTS_SCAN_H
@@ -27,6 +27,7 @@ enum imports_kind {
     IMPORTS_COMMAND, /* a shell's text, as far as it is literal: os.system("ls | wc -l") */
     IMPORTS_ASKED,   /* a program that is looked for: shutil.which("git") */
     IMPORTS_FOLDER,  /* the literals of sys.path.insert(…), joined by slashes; "" for none */
+    IMPORTS_HOST,    /* that a URL is for which is asked: requests.get("https://…") */
     IMPORTS_NODE,    /* of a JavaScript source (js_scan.h): "pkg/sub", "./own.js" */
 };
 

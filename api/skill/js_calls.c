@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/js_calls.h"
 
+#include "api/skill/url_host.h"
 #include "base/text.h"
 
 #include <string.h>
@@ -35,6 +36,34 @@ static bool at_module(const struct js_tokens *t)
     for (size_t i = 0; !t->member && !found && i < sizeof(names) / sizeof(names[0]); i++)
         found = js_at_word(t, names[i]);
     return found;
+}
+
+/* What asks the host of a URL: functions, and methods of modules. */
+static bool take_asker(struct js_tokens *t)
+{
+    static const char *const functions_of_url[] = {"fetch", "axios", "got", "WebSocket"};
+    static const char *const modules[] = {"axios", "got", "https", "http"};
+    static const char *const methods[] = {"get",  "post",   "put",    "patch",
+                                          "head", "delete", "request"};
+    bool is_function = false, is_module = false, is_method = false;
+
+    for (size_t i = 0; i < sizeof(functions_of_url) / sizeof(functions_of_url[0]); i++)
+        is_function = is_function || js_at_word(t, functions_of_url[i]);
+    for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)
+        is_module = is_module || js_at_word(t, modules[i]);
+    if (t->member || (!is_function && !is_module))
+        return false;
+    js_advance(t);
+    if (is_module && js_at_sign(t, ".")) {
+        js_advance(t);
+        for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+            is_method = is_method || js_at_word(t, methods[i]);
+        if (!is_method)
+            return false;
+        js_advance(t);
+        is_function = true;
+    }
+    return is_function && js_at_sign(t, "(");
 }
 
 /* The text of a literal, up to what only running tells: an escape, or a field of a template. */
@@ -97,6 +126,36 @@ static bool take(struct js_tokens *t, bool of_module,
         return take_argument(t, found, tell, user);
     }
     return false;
+}
+
+static bool take_host(struct js_tokens *t, void (*tell)(void *user, struct imports_found *),
+                      void *user)
+{
+    char text[IMPORTS_TEXT_MAX + 1], host[URL_HOST_SIZE];
+    struct imports_found found = {.kind = IMPORTS_HOST, .module = host};
+    bool whole;
+
+    if (!take_asker(t))
+        return false;
+    found.runs = t->depth == 1;
+    js_advance(t);
+    found.line = js_line(t);
+    if (!take_literal(t, text, &whole))
+        return false;
+    if (url_host_take((struct text_span){text, strlen(text)}, whole, host))
+        tell(user, &found);
+    return true;
+}
+
+void js_calls_take_host(struct js_tokens *t, void (*tell)(void *user, struct imports_found *),
+                        void *user)
+{
+    struct js_tokens ahead;
+
+    (void)js_line(t);
+    ahead = *t;
+    if (take_host(&ahead, tell, user) && !t->error)
+        *t = ahead;
 }
 
 void js_calls_take(struct js_tokens *t, bool of_module,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of a JavaScript source that start a program by a literal: a part of js_scan.c, for
- * one place in the text at a time.
+ * The calls of a JavaScript source that start a program, or ask a host, by a literal: a part of
+ * js_scan.c, for one place in the text at a time.
  */
 #ifndef SKILLVM_API_SKILL_JS_CALLS_H
 #define SKILLVM_API_SKILL_JS_CALLS_H
@@ -18,5 +18,8 @@ bool js_calls_module(const char *module);
  */
 void js_calls_take(struct js_tokens *t, bool of_module,
                    void (*tell)(void *user, struct imports_found *), void *user);
+/* The same of what asks the host of a URL: fetch("https://…"), axios.get(…), https.get(…). */
+void js_calls_take_host(struct js_tokens *t, void (*tell)(void *user, struct imports_found *),
+                        void *user);
 
 #endif

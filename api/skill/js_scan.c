@@ -287,6 +287,8 @@ static void take(struct scan *s)
     }
     if (s->starts)
         js_calls_take(&s->t, false, tell_found, s);
+    if (s->t.token == name && s->t.kind == JS_NAME && s->found)
+        js_calls_take_host(&s->t, tell_found, s);
     if (s->t.token == name)
         js_advance(&s->t);
 }

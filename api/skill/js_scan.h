@@ -2,11 +2,11 @@
 /*
  * What one JavaScript source of a stranger's takes from elsewhere, found in its text: what it
  * imports by `import` and `export … from`, and by import(), require() and require.resolve() of
- * a literal; and, where that is child_process or the like, the programs that it starts by a
- * literal. A file that gives the name require to something of its own, as bundles do, requires
- * nothing. Comments, strings and
- * regular expressions name nothing. It must never run, compile or look up anything. Its time is
- * linear, its memory constant.
+ * a literal; the hosts of URLs that it asks by a literal; and, where it imports child_process
+ * or the like, the programs that it starts by one. A file that gives the name require to
+ * something of its own, as bundles do, requires nothing. Comments, strings and regular
+ * expressions name nothing. It must never run, compile or look up anything. Its time is linear,
+ * its memory constant.
  */
 #ifndef SKILLVM_API_SKILL_JS_SCAN_H
 #define SKILLVM_API_SKILL_JS_SCAN_H

@@ -81,6 +81,10 @@ int needs_add(struct needs_reader *r, const struct needs_item *item)
             known->guarded = false;
             known->line = item->line;
         }
+        if (item->connects && !known->connects) {
+            known->connects = true;
+            known->line = item->line;
+        }
         return 0;
     }
     if (r->needs.len == NEEDS_ITEMS_MAX) {
@@ -176,15 +180,6 @@ static int add_module(struct needs_reader *r, const struct imports_use *use)
     return needs_add(r, &item);
 }
 
-bool needs_has_file(const struct needs_reader *r, const char *name)
-{
-    for (size_t i = 0; i < r->archive->n_entries; i++)
-        if (r->archive->entries[i].type != ARCHIVE_ENTRY_DIR &&
-            strcmp(needs_base_name(r->archive->entries[i].path), name) == 0)
-            return true;
-    return false;
-}
-
 /* A text for a shell, or a file of one, from a line on. */
 struct shell {
     struct needs_reader *r;
@@ -217,6 +212,9 @@ static int on_shell(void *user, const struct shell_found *found)
         return skill_strings_insert(&r->asked, found->name, NEEDS_ITEMS_MAX);
     if (found->kind == SHELL_DEFINED)
         return skill_strings_insert(&r->defined, found->name, NEEDS_ITEMS_MAX);
+    if (found->kind == SHELL_HOST)
+        return needs_add_connection(r, found->name, shell->file,
+                                    shell->line ? shell->line : found->line);
     if (found->kind == SHELL_SOURCED)
         return needs_has_file(r, found->name)
                    ? 0
@@ -258,6 +256,8 @@ static int on_use(void *user, const struct imports_use *use)
         return result == -EINVAL ? 0 : result;
     case IMPORTS_ASKED:
         return skill_strings_insert(&r->asked, text, NEEDS_ITEMS_MAX);
+    case IMPORTS_HOST:
+        return needs_add_connection(r, text, use->file, use->found->line);
     case IMPORTS_NODE:
         return needs_add_import(r, use);
     case IMPORTS_FOLDER:
@@ -477,6 +477,8 @@ static int read_all(struct needs_reader *r, int tar_fd, struct err *err)
 
     if (result < 0)
         return result;
+    if (needs_sort_names(r) < 0)
+        return err_no_memory(err);
     result = read_files(r);
     if (result < 0 && result != -E2BIG)
         return err_no_memory(err);
@@ -495,10 +497,12 @@ int needs_read(int tar_fd, const struct skill_archive *archive, const struct ski
     r->archive = archive;
     r->skill = skill;
     r->texts = buf_init(NEEDS_BYTES_MAX);
+    r->needs.says_hosts = skill->network && !skill->network[0];
     for (size_t i = 0; i < archive->n_entries && !r->needs.has_packages; i++)
         r->needs.has_packages = skill_archive_is_wheel(&archive->entries[i]);
     result = read_all(r, tar_fd, err);
     free(r->wanted);
+    free(r->names);
     buf_finish(&r->texts);
     skill_strings_finish(&r->asked);
     skill_strings_finish(&r->defined);

@@ -66,6 +66,8 @@ struct needs_item {
     bool own;        /* the skill brings it */
     bool brought;    /* packages of the skill's do, in the images that they go with */
     bool scarce;     /* an image that was looked at does not have it */
+    bool connects;   /* of a host: a script asks it */
+    bool declared;   /* and `network` permits it */
     char *elsewhere; /* of a module that is not its own: a file of that name off the path */
     /* Which the image has, and whether it is known not to be one that is asked for. */
     char version[NEEDS_VERSION_SIZE]; /* "": nobody knows */
@@ -79,6 +81,7 @@ struct needs {
     struct needs_item *items; /* one for each kind, name and file */
     size_t len;
     bool truncated;
+    bool says_hosts;   /* which it means to reach: of others nobody is told */
     bool has_packages; /* wheels of its own, or those that were chosen for it */
     image_set_t go;    /* that packages which the skill brings go with */
     /* That was looked in. */
@@ -116,7 +119,8 @@ void needs_look(struct needs *needs, const struct image_list *images, image_set_
  * images that they go with: for the choice of one, and for needs_look().
  */
 void needs_bring(struct needs *needs, const struct image_manifest *brought, image_set_t go);
-/* Adds a sentence for each thing that is missing, with file, line and remedy. 0 or -ENOMEM. */
+/* Adds a sentence for each thing that is missing or not declared, with file, line and remedy. 0
+ * or -ENOMEM. */
 int needs_warn(const struct needs *needs, struct skill_strings *warnings);
 /* The members of what `skillvm skill inspect -o json` shows, into an open object. */
 void needs_write(const struct needs *needs, struct json_writer *w);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of a skill's files are read for what it needs. */
+/* A skill's files: which are read for what it needs, and what they are called. */
 #include "api/skill/js_imports.h"
 #include "api/skill/needs_internal.h"
 #include "base/text.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const char *needs_base_name(const char *path)
 {
@@ -84,4 +87,50 @@ uint64_t needs_bytes(const struct skill_archive *archive)
     bool all;
 
     return needs_choose(archive, NULL, &all);
+}
+
+/* Those that differ in nothing but capitals stand together, and folders behind files. */
+static int compare_names(const void *a, const void *b)
+{
+    const struct needs_name *x = a, *y = b;
+    int r = strcasecmp(x->text, y->text);
+
+    r = r ? r : strcmp(x->text, y->text);
+    return r ? r : (int)x->is_dir - (int)y->is_dir;
+}
+
+static int compare_letters(const void *a, const void *b)
+{
+    const struct needs_name *x = a, *y = b;
+
+    return strcasecmp(x->text, y->text);
+}
+
+int needs_sort_names(struct needs_reader *r)
+{
+    size_t n = r->archive->n_entries;
+
+    r->names = calloc(n + 1, sizeof(*r->names));
+    if (!r->names)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const struct archive_entry_info *entry = &r->archive->entries[i];
+
+        r->names[i] =
+            (struct needs_name){needs_base_name(entry->path), entry->type == ARCHIVE_ENTRY_DIR};
+    }
+    qsort(r->names, n, sizeof(*r->names), compare_names);
+    return 0;
+}
+
+bool needs_has_file(const struct needs_reader *r, const char *name)
+{
+    return bsearch(&(struct needs_name){name, false}, r->names, r->archive->n_entries,
+                   sizeof(*r->names), compare_names);
+}
+
+bool needs_has_name(const struct needs_reader *r, const char *name)
+{
+    return bsearch(&(struct needs_name){name, false}, r->names, r->archive->n_entries,
+                   sizeof(*r->names), compare_letters);
 }

@@ -6,6 +6,8 @@
  */
 #include "api/skill/needs_internal.h"
 
+#include "api/skill/url_host.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -87,6 +89,29 @@ static bool is_given_out(struct text_span rest)
     return false;
 }
 
+static int add(struct needs_reader *r, const char *host, const char *file, unsigned line,
+               bool connects)
+{
+    const char *network = r->skill ? r->skill->network : NULL;
+
+    return needs_add(
+        r, &(struct needs_item){.kind = NEEDS_HOST,
+                                .name = (char *)(uintptr_t)host,
+                                .file = (char *)(uintptr_t)file,
+                                .line = line,
+                                .connects = connects,
+                                .declared = network && url_host_is_permitted(network, host)});
+}
+
+int needs_add_connection(struct needs_reader *r, const char *host, const char *file,
+                         unsigned line)
+{
+    /* Of others' code only those who call it know what it asks. */
+    if (strlen(host) > NEEDS_TEXT_MAX || needs_is_aside(file))
+        return 0;
+    return add(r, host, file, line, true);
+}
+
 /* The host behind "://" in a line. */
 static int add_host(struct needs_reader *r, const char *file, unsigned n, struct text_span rest)
 {
@@ -104,9 +129,7 @@ static int add_host(struct needs_reader *r, const char *file, unsigned n, struct
     host[len] = '\0';
     if (!strchr(host, '.') && strncmp(host, "localhost", 9) != 0)
         return 0;
-    return needs_add(
-        r, &(struct needs_item){
-               .kind = NEEDS_HOST, .name = host, .file = (char *)(uintptr_t)file, .line = n});
+    return add(r, host, file, n, false);
 }
 
 int needs_read_hosts(struct needs_reader *r, const char *file, unsigned n,

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 
-#define NEEDS_USES_MAX 8192u /* that are looked at: each costs a search of the archive */
+#define NEEDS_USES_MAX 8192u /* that are looked at */
 #define NEEDS_SEATS    4096u /* of a table that never has more than NEEDS_ITEMS_MAX in it */
 
 struct needs_file {
@@ -17,10 +17,17 @@ struct needs_file {
     size_t len;
 };
 
+/* The last name of an entry's path. */
+struct needs_name {
+    const char *text;
+    bool is_dir;
+};
+
 struct needs_reader {
     const struct skill_archive *archive;
     const struct skill *skill;
     struct needs needs;
+    struct needs_name *names;    /* of the archive's entries, sorted */
     uint16_t seats[NEEDS_SEATS]; /* index in items plus one; 0: free */
     struct needs_file files[NEEDS_FILES_MAX];
     size_t n_files;
@@ -45,8 +52,13 @@ const char *needs_base_name(const char *path);
 bool needs_is_aside(const char *path);
 /* Chooses what is read, code before all else. Returns how many bytes that is. */
 uint64_t needs_choose(const struct skill_archive *archive, bool *ret_wanted, bool *ret_all);
+/* Sorts the archive's entries by their names, for the two below: a skill may have as many of
+ * these as it names things. 0 or -ENOMEM. */
+int needs_sort_names(struct needs_reader *r);
 /* Whether the skill has a file of this name, in whatever folder. */
 bool needs_has_file(const struct needs_reader *r, const char *name);
+/* The same of a file or a folder, in capitals or not. */
+bool needs_has_name(const struct needs_reader *r, const char *name);
 
 /* The lines of a requirements.txt. */
 int needs_read_requirements(struct needs_reader *r, const char *file, const char *text,
@@ -63,6 +75,9 @@ int needs_add_import(struct needs_reader *r, const struct imports_use *use);
 /* The hosts of URLs in a line, but for those that only name something, as a namespace does. */
 int needs_read_hosts(struct needs_reader *r, const char *file, unsigned n,
                      struct text_span line);
+/* A host that a script asks. */
+int needs_add_connection(struct needs_reader *r, const char *host, const char *file,
+                         unsigned line);
 /* Hosts in URLs, and what looks like a secret. */
 int needs_read_text(struct needs_reader *r, const char *file, const char *text, size_t len);
 /* What SKILL.md asks for in its fields. */

@@ -163,7 +163,7 @@ bool needs_is_repeated(const struct needs *needs, size_t at)
         const struct needs_item *other = &needs->items[i];
 
         if (other->kind == item->kind && other->from == item->from && !other->guarded &&
-            strcmp(other->name, item->name) == 0 &&
+            other->connects == item->connects && strcmp(other->name, item->name) == 0 &&
             (item->kind != NEEDS_LANGUAGE ||
              python_at_least(other->detail) >= python_at_least(item->detail)))
             return true;

@@ -260,6 +260,26 @@ static int warn_of_field(const struct needs *needs, const struct needs_item *ite
                       needs->runs, help[0] ? "; " : "", help);
 }
 
+static int warn_of_host(const struct needs *needs, const struct needs_item *item,
+                        struct skill_strings *warnings)
+{
+    const struct names_shown file = names_shown(item->file);
+    bool has_list = false;
+
+    for (size_t i = 0; i < needs->len; i++)
+        has_list = has_list || (needs->items[i].kind == NEEDS_FIELD &&
+                                strcmp(needs->items[i].name, "network") == 0);
+    if (has_list)
+        return skill_warn(warnings,
+                          "%s line %u: it connects to %s, which network: in SKILL.md does not "
+                          "have: add it there, as in network: [%s]",
+                          file.text, item->line, item->name, item->name);
+    return skill_warn(warnings,
+                      "%s line %u: it connects to %s, and a skill reaches only hosts that "
+                      "SKILL.md declares: write network: [%s] there, or network: none",
+                      file.text, item->line, item->name, item->name);
+}
+
 static int warn(const struct needs *needs, const struct needs_item *item,
                 struct skill_strings *warnings)
 {
@@ -278,6 +298,7 @@ static int warn(const struct needs *needs, const struct needs_item *item,
     case NEEDS_FIELD:
         return warn_of_field(needs, item, warnings);
     case NEEDS_HOST:
+        return warn_of_host(needs, item, warnings);
     case NEEDS_SECRET:
         break;
     }
@@ -300,6 +321,9 @@ static bool is_warned_of(const struct needs *needs, size_t at)
 {
     const struct needs_item *item = &needs->items[at];
 
+    if (item->kind == NEEDS_HOST)
+        return item->connects && !item->declared && !needs->says_hosts &&
+               !needs_is_repeated(needs, at);
     return item->unfit || (item->from == NEEDS_MISSING && !item->guarded &&
                            !is_implied(needs, item) && !needs_is_repeated(needs, at));
 }
@@ -316,7 +340,8 @@ int needs_warn(const struct needs *needs, struct skill_strings *warnings)
             r = warn(needs, &needs->items[i], warnings);
     }
     if (r == 0 && n > NEEDS_WARNINGS_MAX)
-        r = skill_warn(warnings, "%zu more things are missing: skillvm skill inspect",
+        r = skill_warn(warnings,
+                       "%zu more things are missing or not declared: skillvm skill inspect",
                        n - NEEDS_WARNINGS_MAX);
     return r;
 }
@@ -346,6 +371,10 @@ static void write_item(const struct needs_item *item, struct json_writer *w)
     json_write_number(w, "line", item->line);
     if (kind == NEEDS_MODULE || kind == NEEDS_PROGRAM)
         json_write_bool(w, "guarded", item->guarded);
+    if (kind == NEEDS_HOST) {
+        json_write_bool(w, "connects", item->connects);
+        json_write_bool(w, "declared", item->declared);
+    }
     json_write_close(w, '}');
 }
 

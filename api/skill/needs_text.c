@@ -71,14 +71,7 @@ static bool is_own(const struct needs_reader *r, const char *name)
 
     needs_module_name(name, module);
     (void)snprintf(file, sizeof(file), "%s.py", module);
-    for (size_t i = 0; i < r->archive->n_entries; i++) {
-        const char *slash = strrchr(r->archive->entries[i].path, '/');
-        const char *last = slash ? slash + 1 : r->archive->entries[i].path;
-
-        if (strcasecmp(last, module) == 0 || strcasecmp(last, file) == 0)
-            return true;
-    }
-    return false;
+    return needs_has_name(r, module) || needs_has_name(r, file);
 }
 
 /* What is read, for who takes it. */
@@ -398,7 +391,7 @@ int needs_read_fields(struct needs_reader *r)
 
     if (result == 0 && skill->image)
         result = add_field(r, "image", skill->image);
-    if (result == 0 && skill->network)
+    if (result == 0 && skill->network && skill->network[0])
         result = add_field(r, "network", skill->network);
     if (result == 0 && skill->compatibility)
         result = read_compatibility(r, skill->compatibility);

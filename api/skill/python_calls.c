@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/python_calls.h"
 
+#include "api/skill/url_host.h"
 #include "base/text.h"
 
 #include <string.h>
@@ -12,6 +13,9 @@ enum argument {
     ARGUMENT_SHELL,
     ARGUMENT_ASKED,
     ARGUMENT_MODULE,
+    ARGUMENT_URL,
+    ARGUMENT_METHOD, /* and the second is a URL */
+    ARGUMENT_HOST,
 };
 
 static const struct {
@@ -37,6 +41,32 @@ static const struct {
     {"os", "popen", ARGUMENT_SHELL},
     {"shutil", "which", ARGUMENT_ASKED},
     {"importlib", "import_module", ARGUMENT_MODULE},
+    {"requests", "get", ARGUMENT_URL},
+    {"requests", "post", ARGUMENT_URL},
+    {"requests", "put", ARGUMENT_URL},
+    {"requests", "patch", ARGUMENT_URL},
+    {"requests", "delete", ARGUMENT_URL},
+    {"requests", "head", ARGUMENT_URL},
+    {"requests", "options", ARGUMENT_URL},
+    {"requests", "request", ARGUMENT_METHOD},
+    {"httpx", "get", ARGUMENT_URL},
+    {"httpx", "post", ARGUMENT_URL},
+    {"httpx", "put", ARGUMENT_URL},
+    {"httpx", "patch", ARGUMENT_URL},
+    {"httpx", "delete", ARGUMENT_URL},
+    {"httpx", "head", ARGUMENT_URL},
+    {"httpx", "request", ARGUMENT_METHOD},
+    {"httpx", "stream", ARGUMENT_METHOD},
+    {"urllib.request", "urlopen", ARGUMENT_URL},
+    {"urllib.request", "urlretrieve", ARGUMENT_URL},
+    {"urllib.request", "Request", ARGUMENT_URL},
+    {"http.client", "HTTPSConnection", ARGUMENT_HOST},
+    {"http.client", "HTTPConnection", ARGUMENT_HOST},
+    {NULL, "urlopen", ARGUMENT_URL},
+    {NULL, "urlretrieve", ARGUMENT_URL},
+    {NULL, "Request", ARGUMENT_URL},
+    {NULL, "HTTPSConnection", ARGUMENT_HOST},
+    {NULL, "HTTPConnection", ARGUMENT_HOST},
     {NULL, "run", ARGUMENT_LIST},
     {NULL, "call", ARGUMENT_LIST},
     {NULL, "check_call", ARGUMENT_SHELL},
@@ -139,6 +169,34 @@ static bool is_module(const struct literal *text)
     return !begins && text->len <= IMPORTS_NAME_MAX;
 }
 
+/* What is asked at a literal that begins with a URL, or is a host. */
+static bool take_host(struct python_tokens *t, enum argument argument, const struct call *call)
+{
+    char host[URL_HOST_SIZE];
+    struct literal text;
+    unsigned line;
+
+    if (argument == ARGUMENT_METHOD) {
+        if (!take_literal(t, &text) || !python_at_sign(t, ','))
+            return false;
+        python_advance(t);
+    }
+    if (python_at_word(t, argument == ARGUMENT_HOST ? "host" : "url")) {
+        python_advance(t);
+        if (!python_at_sign(t, '='))
+            return false;
+        python_advance(t);
+    }
+    line = python_line(t);
+    if (!take_literal(t, &text))
+        return false;
+    if (argument == ARGUMENT_HOST
+            ? text.whole && url_host_take_bare((struct text_span){text.text, text.len}, host)
+            : url_host_take((struct text_span){text.text, text.len}, text.whole, host))
+        tell(call, IMPORTS_HOST, line, host);
+    return true;
+}
+
 /* The first argument, behind the parenthesis or the sign of an assignment. */
 static bool take_argument(struct python_tokens *t, enum argument argument,
                           const struct call *call)
@@ -147,6 +205,8 @@ static bool take_argument(struct python_tokens *t, enum argument argument,
     unsigned line;
     bool is_list;
 
+    if (argument >= ARGUMENT_URL)
+        return take_host(t, argument, call);
     if (python_at_word(t, "args")) {
         python_advance(t);
         if (!python_at_sign(t, '='))
@@ -237,22 +297,49 @@ static bool take_assignment(struct python_tokens *t, const struct call *call)
     return python_at_sign(t, '[') && take_argument(t, ARGUMENT_LIST, call);
 }
 
-static bool take(struct python_tokens *t, const struct call *call)
+/* From a name to behind the dot that follows it. */
+static bool take_dot(struct python_tokens *t)
 {
-    static const char *const modules[] = {"subprocess", "sp",        "asyncio", "os",
-                                          "shutil",     "importlib", "sys"};
-    const char *module = NULL;
-
-    if (python_at_word(t, "cmd") || python_at_word(t, "command"))
-        return take_assignment(t, call);
-    for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)
-        module = python_at_word(t, modules[i]) ? modules[i] : module;
-    if (!module)
-        return take_function(t, NULL, call);
     python_advance(t);
     if (!python_at_sign(t, '.'))
         return false;
     python_advance(t);
+    return true;
+}
+
+static bool take(struct python_tokens *t, const struct call *call)
+{
+    static const struct {
+        const char *name;
+        const char *inner; /* what a second name makes of it, or NULL */
+        const char *whole;
+    } modules[] = {{"subprocess", NULL, "subprocess"},
+                   {"sp", NULL, "sp"},
+                   {"asyncio", NULL, "asyncio"},
+                   {"os", NULL, "os"},
+                   {"shutil", NULL, "shutil"},
+                   {"importlib", NULL, "importlib"},
+                   {"sys", NULL, "sys"},
+                   {"requests", NULL, "requests"},
+                   {"httpx", NULL, "httpx"},
+                   {"urllib", "request", "urllib.request"},
+                   {"request", NULL, "urllib.request"},
+                   {"http", "client", "http.client"}};
+    const char *module = NULL, *inner = NULL;
+
+    if (python_at_word(t, "cmd") || python_at_word(t, "command"))
+        return take_assignment(t, call);
+    for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)
+        if (python_at_word(t, modules[i].name)) {
+            module = modules[i].whole;
+            inner = modules[i].inner;
+        }
+    if (!module)
+        return take_function(t, NULL, call);
+    if (!take_dot(t))
+        return false;
+    if (inner && (!python_at_word(t, inner) || !take_dot(t)))
+        return false;
     if (strcmp(module, "sys") == 0)
         return python_at_word(t, "path") && take_path(t, call);
     return take_function(t, module, call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of a Python source that name a program or a folder by a literal: a part of
+ * The calls of a Python source that name a program, a host or a folder by a literal: a part of
  * imports_scan.c, for one place in the text at a time.
  */
 #ifndef SKILLVM_API_SKILL_PYTHON_CALLS_H

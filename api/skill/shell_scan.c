@@ -2,6 +2,7 @@
 #include "api/skill/shell_scan.h"
 
 #include "api/skill/shell_words.h"
+#include "api/skill/url_host.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -114,7 +115,10 @@ struct command {
     bool wrapped; /* behind env, exec and the like */
     bool asks;    /* each further word is a program that is looked for */
     bool asks_if; /* it does with -v only: command */
-    bool skips;   /* options and numbers before the name: xargs, timeout and the like */
+    /* Of what asks the hosts of URLs: */
+    enum { ASKS_NO_HOST, ASKS_BY_GIT, ASKS_HOSTS } hosts; /* BY_GIT: if a verb does */
+    bool valued; /* the next word is an option's, which may be a URL that nobody asks */
+    bool skips;  /* options and numbers before the name: xargs, timeout and the like */
 };
 
 static const struct command command_begin = {.first = true};
@@ -177,6 +181,7 @@ static int take_name(struct shell_scan *s, const char *name, const char *where,
                                            "builtin", "command", NULL};
     static const char *const asking[] = {"which", "type", "hash", NULL};
     static const char *const skipping[] = {"xargs", "timeout", "nice", "stdbuf", NULL};
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
 
     if (command->skips &&
         (name[0] == '-' || !shell_is_program(name) || strchr("0123456789", name[0])))
@@ -191,7 +196,47 @@ static int take_name(struct shell_scan *s, const char *name, const char *where,
     command->first = command->wrapped = command->skips || is_one_of(wrappers, name);
     command->asks_if = strcmp(name, "command") == 0;
     command->asks = is_one_of(asking, name);
+    command->hosts = strcmp(base, "curl") == 0  ? ASKS_HOSTS
+                     : strcmp(base, "git") == 0 ? ASKS_BY_GIT
+                                                : ASKS_NO_HOST;
     return tell(s, SHELL_PROGRAM, name, where);
+}
+
+/* An option of curl's or git's whose value may look like a URL: a referer, a proxy, data. */
+static bool takes_value(const char *option)
+{
+    static const char *const options[] = {
+        "--referer",     "--data",   "--data-raw",  "--data-binary", "--data-urlencode",
+        "--data-ascii",  "--json",   "--header",    "--user-agent",  "--form",
+        "--form-string", "--cookie", "--write-out", "--proxy",       "--preproxy",
+        "--connect-to",  "--config", NULL};
+    size_t len = strlen(option), letters = 1;
+
+    while (isalpha((unsigned char)option[letters]))
+        letters++;
+    return is_one_of(options, option) ||
+           (len > 1 && letters == len && strchr("edHAFbwxcC", option[len - 1]));
+}
+
+/* A word behind the name of what asks hosts. */
+static int take_url(struct shell_scan *s, const struct shell_word *word, const char *where,
+                    struct command *command)
+{
+    static const char *const verbs[] = {"clone", "fetch", "pull", "push", "ls-remote", NULL};
+    bool valued = command->valued;
+    char host[URL_HOST_SIZE];
+
+    command->valued = word->text[0] == '-' && takes_value(word->text);
+    if (valued || word->text[0] == '-')
+        return 0;
+    if (command->hosts == ASKS_BY_GIT) {
+        command->hosts = is_one_of(verbs, word->text) ? ASKS_HOSTS : ASKS_NO_HOST;
+        return 0;
+    }
+    return s->found && url_host_take((struct text_span){word->text, word->known}, word->literal,
+                                     host)
+               ? tell_found(s, SHELL_HOST, host, where)
+               : 0;
 }
 
 /* What alias or source is given. */
@@ -228,7 +273,7 @@ static int take_word(struct shell_scan *s, struct command *command)
     if (!command->first) {
         if (command->asks && word.literal && word.text[0] != '-')
             return tell(s, SHELL_ASKED, word.text, where);
-        return 0;
+        return command->hosts == ASKS_NO_HOST ? 0 : take_url(s, &word, where, command);
     }
     if (shell_is_assignment(&word))
         return 0;

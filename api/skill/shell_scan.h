@@ -20,6 +20,7 @@ enum shell_kind {
     SHELL_DEFINED, /* a function or an alias of that name, here or further down */
     SHELL_SOURCED, /* a file of commands, by the last part of its path as far as it is literal
                     */
+    SHELL_HOST,    /* of a URL that curl, wget or git is given to ask */
 };
 
 struct shell_found {

@@ -89,12 +89,20 @@ static int skip_expansion(struct shell_scan *s)
     return 0;
 }
 
+/* What comes now is known only when it runs, or has no room. */
+static void end_literal(struct shell_word *word)
+{
+    if (word->literal)
+        word->known = word->len;
+    word->literal = false;
+}
+
 static void add(struct shell_word *word, char c)
 {
     if (word->len + 1 < sizeof(word->text))
         word->text[word->len++] = c;
     else
-        word->literal = false;
+        end_literal(word);
 }
 
 static int read_quotes(struct shell_scan *s, struct shell_word *word)
@@ -111,7 +119,7 @@ static int read_quotes(struct shell_scan *s, struct shell_word *word)
             return 0;
         }
         if (quote == '"' && (c == '$' || (c == '`' && s->backticks == 0))) {
-            word->literal = false;
+            end_literal(word);
             r = c == '$' ? skip_expansion(s) : scan_backticks(s);
             if (r < 0)
                 return r;
@@ -133,11 +141,11 @@ static int read_piece(struct shell_scan *s, struct shell_word *word)
     if (c == '\'' || c == '"')
         return read_quotes(s, word);
     if (c == '$') {
-        word->literal = false;
+        end_literal(word);
         return skip_expansion(s);
     }
     if (c == '`') {
-        word->literal = false;
+        end_literal(word);
         return scan_backticks(s);
     }
     if (c == '\\' && s->at + 1 < s->end) {
@@ -148,7 +156,7 @@ static int read_piece(struct shell_scan *s, struct shell_word *word)
         }
         word->quoted = true;
     } else if (c == '*' || c == '?' || c == '~') {
-        word->literal = false;
+        end_literal(word);
     }
     add(word, *s->at++);
     return 0;
@@ -183,6 +191,8 @@ int shell_read_word(struct shell_scan *s, struct shell_word *ret)
             return r;
     }
     ret->text[ret->len] = '\0';
+    if (ret->literal)
+        ret->known = ret->len;
     /* The elements of an array. */
     if (shell_peek(s) == '(' && ret->len > 0 && ret->text[ret->len - 1] == '=' &&
         shell_is_assignment(ret)) {

@@ -16,6 +16,7 @@ enum shell_list_end { SHELL_TEXT = 0, SHELL_CASE = 1 };
 struct shell_word {
     char text[SHELL_NAME_MAX + 32]; /* without quotes; cut, and then not literal */
     size_t len;
+    size_t known; /* up to here it is what stands there */
     bool literal; /* all of it is known, and it fits */
     bool quoted;  /* some of it is: then it is no reserved word */
 };

@@ -61,7 +61,8 @@ struct skill {
     char *lang;       /* as written: "python", "bash", "node" are the ones that run */
     char *entry_point;
     char *image;
-    char *network; /* the hosts it declares, a list as of base/host_pattern.h; NULL: none */
+    char *network; /* the hosts it declares, a list as of base/host_pattern.h;
+                      NULL: it says nothing of them, "": that it wants none */
     struct skill_pair *metadata;
     size_t n_metadata;
     uint64_t timeout_ms;   /* 0: not given */

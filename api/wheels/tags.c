@@ -15,6 +15,8 @@
 #define ABI3_OLDER 100 /* + how much older, in groups */
 #define PY_NATIVE  300
 #define PY_ANY     500
+/* Of a platform; those before it are native. */
+#define ANY_PLATFORM 100
 
 int tags_normalize(const char *text, size_t len, char ret[TAGS_NAME_MAX + 1])
 {
@@ -75,7 +77,13 @@ static bool take_three(const char *tag, const char *prefix, unsigned *ret_minor)
     return *end == '\0';
 }
 
-/* How well a platform fits; negative: not. 0 to 99 are native. */
+/* Whether it is for some Python 3, which all others need not be looked at for. */
+static bool is_three(const char *tag)
+{
+    return strncmp(tag, "cp3", 3) == 0 || strncmp(tag, "py3", 3) == 0;
+}
+
+/* How well a platform fits; negative: not. */
 static int platform_rank(const char *tag)
 {
     static const struct {
@@ -87,7 +95,7 @@ static int platform_rank(const char *tag)
     int end = 0;
 
     if (strcmp(tag, "any") == 0)
-        return 100;
+        return ANY_PLATFORM;
     if (strcmp(tag, "linux_x86_64") == 0)
         return 99;
     for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
@@ -172,28 +180,45 @@ static void explain(const struct tags_wheel *w, int best_platform, unsigned mino
                    w->abi, minor);
 }
 
+/* The better of two ranks. */
+static int better(int a, int b)
+{
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+/* The best of a wheel's interpreters, each with each of its ABIs: a name has room for many. */
+static int best_python(const struct tags_wheel *wheel, bool any, unsigned minor)
+{
+    char python[TAGS_FILE_MAX + 1], abi[TAGS_FILE_MAX + 1];
+    int best = -1;
+
+    for (const char *y = wheel->python; next_tag(&y, python);)
+        for (const char *a = wheel->abi; is_three(python) && next_tag(&a, abi);)
+            best = better(best, python_rank(python, abi, any, minor));
+    return best;
+}
+
 int tags_rank(const struct tags_wheel *wheel, unsigned minor, char why[TAGS_WHY_SIZE])
 {
-    char python[TAGS_FILE_MAX + 1], abi[TAGS_FILE_MAX + 1], platform[TAGS_FILE_MAX + 1];
-    int best = -1, best_platform = -1;
+    char platform[TAGS_FILE_MAX + 1];
+    int native = -1, any = -1, best = -1;
 
     for (const char *p = wheel->platform; next_tag(&p, platform);) {
-        int of_platform = platform_rank(platform);
+        int rank = platform_rank(platform);
 
-        if (of_platform >= 0)
-            best_platform = of_platform;
-        if (of_platform < 0)
-            continue;
-        for (const char *y = wheel->python; next_tag(&y, python);)
-            for (const char *a = wheel->abi; next_tag(&a, abi);) {
-                int of_python = python_rank(python, abi, of_platform == 100, minor);
-                int rank = of_python < 0 ? -1 : of_python * GROUP + of_platform;
+        if (rank == ANY_PLATFORM)
+            any = rank;
+        else
+            native = better(native, rank);
+    }
+    /* Of the platforms the best is enough: what there is of Python is the same for all. */
+    for (int i = 0; i < 2; i++) {
+        int of_platform = i == 0 ? native : any;
+        int of_python = of_platform < 0 ? -1 : best_python(wheel, i == 1, minor);
 
-                if (rank >= 0 && (best < 0 || rank < best))
-                    best = rank;
-            }
+        best = better(best, of_python < 0 ? -1 : of_python * GROUP + of_platform);
     }
     if (best < 0)
-        explain(wheel, best_platform, minor, why);
+        explain(wheel, better(native, any), minor, why);
     return best;
 }

@@ -16,6 +16,7 @@
 #include "api/skill/profile.h"
 #include "api/skill/shell_scan.h"
 #include "api/skill/tar.h"
+#include "api/skill/url_host.h"
 #include "base/fd.h"
 #include "base/utf8.h"
 
@@ -43,6 +44,16 @@ static void check_name(const char *name)
         abort();
 }
 
+/* A skill may declare it, and does then. */
+static void check_host(const char *host)
+{
+    _cleanup_buf_ struct buf list = buf_init(HOST_PATTERN_SIZE);
+
+    if (host_list_add(&list, host, strlen(host), false, NULL) < 0 ||
+        !url_host_is_permitted(buf_cstr(&list), host))
+        abort();
+}
+
 static int count(void *user, const struct imports_found *found)
 {
     size_t *calls = user;
@@ -53,6 +64,8 @@ static int count(void *user, const struct imports_found *found)
     if (found->kind != IMPORTS_MODULE) {
         if (strlen(found->module) > IMPORTS_TEXT_MAX)
             abort();
+        if (found->kind == IMPORTS_HOST)
+            check_host(found->module);
         return 0;
     }
     if (found->module[0] || found->level == 0)
@@ -90,6 +103,10 @@ static int count_js(void *user, const struct imports_found *found)
     ++*calls;
     if (found->line == 0 || len == 0)
         abort();
+    if (found->kind == IMPORTS_HOST) {
+        check_host(found->module);
+        return 0;
+    }
     if (found->kind == IMPORTS_PROGRAM || found->kind == IMPORTS_COMMAND) {
         if (!utf8_valid(found->module, strnlen(found->module, IMPORTS_TEXT_MAX + 1)) ||
             strlen(found->module) > IMPORTS_TEXT_MAX)
@@ -119,8 +136,11 @@ static int count_shell(void *user, const struct shell_found *found)
     size_t *calls = user;
 
     ++*calls;
-    if (found->line == 0 || (found->kind != SHELL_SOURCED && !shell_is_program(found->name)))
+    if (found->line == 0 || (found->kind != SHELL_SOURCED && found->kind != SHELL_HOST &&
+                             !shell_is_program(found->name)))
         abort();
+    if (found->kind == SHELL_HOST)
+        check_host(found->name);
     return 0;
 }
 

@@ -49,7 +49,7 @@ MORE = """
     test_dbm test_dbm_dumb test_dbm_ndbm
     test_zipimport test_pkgutil test_py_compile test_sys test_sysconfig test_utf8_mode
     test_popen test_pipes test_getpass test_netrc test_mimetypes test_syslog test_readline test_sched
-    test_memoryio test_thread test_threading_local test_smtplib test_urllib2_localnet test_wsgiref
+    test_memoryio test_thread test_threading test_threading_local test_smtplib test_urllib2_localnet test_wsgiref
     test_hmac test_secrets test_random test_uuid test_ipaddress test_shelve test_zlib
     test_textwrap test_configparser test_html test_htmlparser test_sax test_xml_etree test_traceback
     test_re test_calendar test_largefile

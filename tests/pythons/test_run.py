@@ -6,10 +6,13 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent / "skill"))
 sys.dont_write_bytecode = True
 
+import main  # noqa: E402
 import run  # noqa: E402
 
 
@@ -17,6 +20,29 @@ def report(**tests):
     """Endings and seconds by test; what a class of tests takes is all that counts."""
     named = {f"test.test_x.{name.replace('__', '.')}": value for name, value in tests.items()}
     return {"tests": named, "seconds": sum(taken for _, taken in named.values())}
+
+
+class Children(unittest.TestCase):
+    def test_interpreters_of_the_suite_s_find_it(self):
+        seen = {}
+
+        class Process:
+            pid, returncode = 0, 0
+
+            def __init__(self, _command, env, **_):
+                seen.update(env)
+
+            def wait(self, _seconds):
+                return 0
+
+        with tempfile.TemporaryDirectory() as place, \
+                unittest.mock.patch.object(main, "PLACE", pathlib.Path(place)), \
+                unittest.mock.patch.object(main.subprocess, "Popen", Process):
+            for module, isolated in (("test_json", True), ("test_threading", False)):
+                seen.clear()
+                main.run({"module": module}, 1, pathlib.Path(place))
+                # What script_helper of the suite goes by.
+                self.assertEqual("PYTHONHOME" not in seen, isolated, module)
 
 
 class Cuts(unittest.TestCase):

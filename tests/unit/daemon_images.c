@@ -86,6 +86,26 @@ static void the_usual_one_is_first(void **state)
     assert_string_equal(name, "data");
 }
 
+/* The usual one too: what is remembered of skills is by the digests of the images. */
+static void each_has_the_digest_that_it_is_to_have(void **state)
+{
+    static const char hex[] =
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    struct fixture *f = *state;
+    char line[128];
+
+    add(f, "data.erofs", "");
+    add(f, "python.erofs", "");
+    (void)snprintf(line, sizeof(line), "%s  python.erofs\n", hex);
+    add(f, "python.sha256", line);
+    (void)snprintf(line, sizeof(line), "%s  data.erofs\n", hex);
+    add(f, "data.sha256", line);
+    assert_int_equal(images_read(f->dir, &f->images, &f->err), 0);
+    assert_string_equal(f->images.known.list[0].name, "python");
+    assert_string_equal(f->images.list[0].digest, hex);
+    assert_string_equal(f->images.list[1].digest, hex);
+}
+
 /* Who wants a machine of it is told that its file is missing. */
 static void the_usual_one_need_not_be_there(void **state)
 {
@@ -170,6 +190,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_usual_one_is_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_has_the_digest_that_it_is_to_have, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_usual_one_need_not_be_there, setup, teardown),
         cmocka_unit_test_setup_teardown(some_are_added, setup, teardown),
         cmocka_unit_test_setup_teardown(a_list_that_is_none_is_named, setup, teardown),

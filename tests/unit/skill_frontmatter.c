@@ -78,7 +78,7 @@ static void all_fields(void **state)
     assert_string_equal(skill.entry_point, "scripts/count.py");
     assert_int_equal(skill.timeout_ms, 90000);
     assert_string_equal(skill.image, "python");
-    assert_null(skill.network);
+    assert_string_equal(skill.network, "");
     assert_int_equal(skill.memory_bytes, 512u << 20);
     assert_int_equal(skill.cpu_millis, 500);
     assert_int_equal(skill.n_metadata, 2);
@@ -297,8 +297,8 @@ static void hosts_are_declared(void **state)
          "api.example.com *.example.org:8443", NULL},
         {"network:\n  - a.example\n  - a.example\n  - b.example", "a.example b.example", NULL},
         {"network: a.example, b.example:22", "a.example b.example:22", NULL},
-        {"network: none", NULL, NULL},
-        {"network: []", NULL, NULL},
+        {"network: none", "", NULL},
+        {"network: []", "", NULL},
         {"network:", NULL, NULL},
         {"network: true", NULL,
          "line 4: \"network: true\" names no hosts, and it reaches none"},

@@ -17,6 +17,9 @@
 #define MD(fields) "---\nname: x\ndescription: y\n" fields "---\n"
 #define FILES_MAX  6
 #define WANTED_MAX 5
+#define HOST(name, file, line)                                                                 \
+    "{\"host\":\"" name "\",\"file\":\"" file "\",\"line\":" line                              \
+    ",\"connects\":false,\"declared\":false}"
 
 static const char manifest_text[] =
     "language python 3.11\nmodule bs4\nmodule requests\nmodule yaml\n"
@@ -400,9 +403,7 @@ static void test_json(void **state)
     check_json(&needs,
                "\"programs\":[{\"program\":\"git\",\"from\":\"image\",\"file\":\"main.py\","
                "\"line\":6,\"guarded\":false}]");
-    check_json(
-        &needs,
-        "\"hosts\":[{\"host\":\"api.example.com:8443\",\"file\":\"main.py\",\"line\":2}]");
+    check_json(&needs, "\"hosts\":[" HOST("api.example.com:8443", "main.py", "2") "]");
     check_json(&needs, "\"secrets\":[{\"text\":\"sk-l… (28 characters)\",\"file\":\"main.py\","
                        "\"line\":3},{\"text\":\"hunt… (14 characters)\",\"file\":\"main.py\","
                        "\"line\":4}]");
@@ -434,13 +435,15 @@ static void test_namespaces(void **state)
 
     (void)state;
     look(files, 3, &manifest, &needs);
-    check_json(&needs, "\"hosts\":["
-                       "{\"host\":\"h.example\",\"file\":\"a.html\",\"line\":2},"
-                       "{\"host\":\"schemas.example.com\",\"file\":\"b.json\",\"line\":2},"
-                       "{\"host\":\"api.example.com\",\"file\":\"main.py\",\"line\":5},"
-                       "{\"host\":\"old.example.com\",\"file\":\"main.py\",\"line\":5},"
-                       "{\"host\":\"www.w3.org\",\"file\":\"main.py\",\"line\":6},"
-                       "{\"host\":\"columns.example.com\",\"file\":\"main.py\",\"line\":7}]");
+    check_json(
+        &needs,
+        "\"hosts\":[" HOST("h.example", "a.html", "2") "," HOST(
+            "schemas.example.com", "b.json",
+            "2") "," HOST("api.example.com", "main.py",
+                          "5") "," HOST("old.example.com", "main.py",
+                                        "5") "," HOST("www.w3.org", "main.py",
+                                                      "6") "," HOST("columns.example.com",
+                                                                    "main.py", "7") "]");
     needs_finish(&needs);
 }
 
@@ -574,7 +577,7 @@ static void test_limits(void **state)
     assert_int_equal(needs_warn(&needs, &warnings), 0);
     assert_int_equal(warnings.len, NEEDS_WARNINGS_MAX + 1);
     assert_string_equal(warnings.items[NEEDS_WARNINGS_MAX],
-                        "990 more things are missing: skillvm skill inspect");
+                        "990 more things are missing or not declared: skillvm skill inspect");
     skill_strings_finish(&warnings);
     needs_finish(&needs);
     buf_finish(&many);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -160,6 +161,29 @@ static int rank(const char *file, char why[TAGS_WHY_SIZE])
     if (tags_parse(file, &wheel, &err) < 0)
         fail_msg("%s", err.message);
     return tags_rank(&wheel, 11, why);
+}
+
+/* As many tags as a name has room for: a skill may bring 512 such wheels, in a few KiB. */
+static void names_of_many_tags_are_ranked_soon(void **state)
+{
+    char file[256] = "a-1-", why[TAGS_WHY_SIZE];
+    const clock_t began = clock();
+
+    (void)state;
+    while (strlen(file) < 88)
+        strcat(file, ".");
+    strcat(file, "cp39-");
+    while (strlen(file) < 170)
+        strcat(file, ".");
+    strcat(file, "cp39-");
+    while (strlen(file) < 246)
+        strcat(file, "any.");
+    strcat(file, "any.whl");
+    assert_int_equal(strlen(file), 254);
+    for (int i = 0; i < 512; i++)
+        assert_true(rank(file, why) < 0);
+    /* Of the processor's: by all of each with all of the others it is ten seconds and more. */
+    assert_true(clock() - began < 3 * CLOCKS_PER_SEC);
 }
 
 static void wheels_fit_or_not(void **state)
@@ -531,6 +555,7 @@ int main(void)
         cmocka_unit_test(markers_are_of_the_guest),
         cmocka_unit_test(requirements_are_read),
         cmocka_unit_test(metadata_is_read),
+        cmocka_unit_test(names_of_many_tags_are_ranked_soon),
         cmocka_unit_test(requirements_files_are_read),
         cmocka_unit_test(blocks_of_scripts_are_read),
         cmocka_unit_test(packages_go_with_images),

@@ -39,11 +39,10 @@ static int add(struct images *images, const char *folder, struct err *err)
 
     image->fd = -1;
     (void)snprintf(image->path, sizeof(image->path), "%.4000s/%s.erofs", folder, known.name);
-    if (images->n > 1) {
+    if (images->n > 1)
         image->fd = open(image->path, O_RDONLY | O_CLOEXEC);
-        /* Who wants a machine of it is told what is wrong. */
-        (void)checksum_read(image->path, WHAT, image->digest, NULL);
-    }
+    /* Who wants a machine of it is told what is wrong. */
+    (void)checksum_read(image->path, WHAT, image->digest, NULL);
     return read_modules(folder, known.name, image, err);
 }
 

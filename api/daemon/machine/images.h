@@ -30,7 +30,7 @@ struct image {
      * image is the first, which is opened by its path when it is needed. */
     int fd;
     /* That the file is to have, which tells one image from the next of its name; "": nothing
-     * says which, or the image is the first. */
+     * says which. */
     char digest[SHA256_HEX_SIZE];
     bool is_checked; /* it has that digest: fd was read */
 };

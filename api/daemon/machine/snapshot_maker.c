@@ -143,6 +143,7 @@ static int open_found(struct snapshot_maker *maker, const struct image *found,
 static int open_image(struct snapshot_maker *maker, const struct image *found,
                       struct maker_image *ret, struct err *err)
 {
+    const bool is_first = found->fd < 0 && !found->is_added;
     const char *share_image = found->is_added ? NULL : maker->config->share_image;
     struct err why = {0};
     int r;
@@ -155,10 +156,9 @@ static int open_image(struct snapshot_maker *maker, const struct image *found,
     fd_close(&ret->fd);
     if (open_found(maker, found, ret->digest, &ret->fd) == 0)
         return 0;
-    return r < 0
-               ? err_set(err, -r, "%s", why.message)
-               : err_set(err, ESTALE, "the guest image %s is another by now: reload the images",
-                         found->path);
+    return r < 0 ? err_set(err, -r, "%s", why.message)
+                 : err_set(err, ESTALE, "the guest image %s is another by now: %s", found->path,
+                           is_first ? "start the daemon anew" : "reload the images");
 }
 
 /* One that nobody asked for yet, in the place of another. */

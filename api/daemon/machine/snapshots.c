@@ -32,7 +32,10 @@ void snapshot_name_image(struct snapshot_name *name, const struct images *images
                          unsigned place)
 {
     images_write(images, place, name->image);
-    memcpy(name->image_digest, images->list[place].digest, sizeof(name->image_digest));
+    /* The first one is the same for as long as a daemon runs. */
+    name->image_digest[0] = '\0';
+    if (place > 0)
+        memcpy(name->image_digest, images->list[place].digest, sizeof(name->image_digest));
 }
 
 bool snapshot_name_is_plain(const struct snapshot_name *name)

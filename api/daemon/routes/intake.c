@@ -273,6 +273,8 @@ static int look_at_code(struct daemon *d, const char *tenant, const struct reque
     r = needs_read(tar_fd, archive, skill, &needs, err);
     if (r < 0)
         return r;
+    /* Its request does, and its result tells which of them were refused. */
+    needs.says_hosts = true;
     images = image_tables_now(d->images);
     r = chooser_look(d, images, tenant, skill, archive, &CHOOSER_NO_PACKAGES, q->image, &needs,
                      &choice, err);

@@ -12,6 +12,10 @@
 #define COLUMNS                                                                                \
     "id, tenant_id, status, skill_name, skill_version, skill_digest, accepted_ns,"             \
     " finished_ns, artifact_digest, artifact_bytes"
+/* One of a list, which has none. */
+#define LISTED                                                                                 \
+    "SELECT " COLUMNS ", NULL,"                                                                \
+    " (SELECT node FROM records WHERE records.id = executions.id) FROM executions WHERE"
 /* A page of a list: newest first, from a place on. */
 #define PAGE                                                                                   \
     " tenant_id = ?4 AND (accepted_ns, id) < (?1, ?2)"                                         \
@@ -54,11 +58,10 @@ static const char *const text[N_STATEMENTS] = {
                    " WHERE finished_ns IS NULL"
                    " AND NOT EXISTS(SELECT 1 FROM records"
                    " WHERE records.id = executions.id AND node <> '') LIMIT 1",
-    [LIST] = "SELECT " COLUMNS " FROM executions WHERE" PAGE,
-    [LIST_SKILL] = "SELECT " COLUMNS " FROM executions WHERE skill_name = ?5 AND" PAGE,
-    [LIST_STATUS] = "SELECT " COLUMNS " FROM executions WHERE status = ?6 AND" PAGE,
-    [LIST_BOTH] = "SELECT " COLUMNS " FROM executions"
-                  " WHERE skill_name = ?5 AND status = ?6 AND" PAGE,
+    [LIST] = LISTED PAGE,
+    [LIST_SKILL] = LISTED " skill_name = ?5 AND" PAGE,
+    [LIST_STATUS] = LISTED " status = ?6 AND" PAGE,
+    [LIST_BOTH] = LISTED " skill_name = ?5 AND status = ?6 AND" PAGE,
 };
 
 const struct registry_statements registry_execution_statements = {text, N_STATEMENTS};

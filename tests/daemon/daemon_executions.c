@@ -356,6 +356,30 @@ static void counts_for_prometheus(void **state)
     answer_finish(&a);
 }
 
+/* Whether an execution is on a page of a list, each of which has one row. */
+static bool is_listed(const struct harness *h, const char *query, const char *id)
+{
+    char path[256], row[80], cursor[80] = "";
+    bool found = false;
+
+    snprintf(row, sizeof(row), "\"execution_id\":\"%s\"", id);
+    do {
+        struct answer a;
+        const char *at;
+
+        snprintf(path, sizeof(path), "/v1/executions?limit=1&%s%s%s", query,
+                 cursor[0] ? "&cursor=" : "", cursor);
+        a = harness_get(h, path);
+        assert_int_equal(a.status, 200);
+        found = strstr(a.body, row) != NULL;
+        at = strstr(a.body, "\"next_cursor\":\"");
+        snprintf(cursor, sizeof(cursor), "%.*s", at ? (int)strcspn(at + 15, "\"") : 0,
+                 at ? at + 15 : "");
+        answer_finish(&a);
+    } while (!found && cursor[0]);
+    return found;
+}
+
 /* One whose result could not be stored is listed as what is said of it. */
 static void lists_what_was_lost(void **state)
 {
@@ -379,6 +403,12 @@ static void lists_what_was_lost(void **state)
     snprintf(path, sizeof(path), "/v1/executions/%s", id);
     expect(harness_get(h, path), 200, "\"status\":\"failed\"");
     expect(harness_get(h, "/v1/executions?limit=1"), 200, "\"status\":\"failed\"");
+    /* Found as what it is, and not as what is stored; between others, page by page. */
+    expect(harness_run(h, FAKE2("exit", "1")), 200, "\"status\":\"failed\"");
+    assert_true(is_listed(h, "status=failed", id));
+    assert_true(is_listed(h, "skill=demo&status=failed", id));
+    assert_false(is_listed(h, "status=accepted", id));
+    assert_false(is_listed(h, "skill=other&status=failed", id));
 }
 
 int main(void)

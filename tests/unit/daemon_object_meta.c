@@ -52,6 +52,7 @@ static void what_others_write_is_read(void **state)
     static const char more[] =
         HEAD "\"description\":\"x\",\"headers\":{}," REST DIGEST ",\"deleted\":false}";
     static const char deleted[] = HEAD "\"deleted\":true,\"nuid\":\"\",\"size\":0}";
+    static const char marked[] = HEAD "\"deleted\":true,\"nuid\":\"abc\",\"size\":0}";
     struct object_meta meta;
 
     (void)state;
@@ -60,6 +61,11 @@ static void what_others_write_is_read(void **state)
     assert_false(meta.is_deleted);
     assert_int_equal(object_meta_parse(KEY, deleted, strlen(deleted), &meta), 0);
     assert_true(meta.is_deleted);
+    assert_string_equal(meta.chunks_under, "");
+    /* Its chunks may not have gone with it. */
+    assert_int_equal(object_meta_parse(KEY, marked, strlen(marked), &meta), 0);
+    assert_true(meta.is_deleted);
+    assert_string_equal(meta.chunks_under, "abc");
 }
 
 static void what_is_none_is_refused(void **state)

@@ -189,7 +189,7 @@ static void own_rows_are_told(void **state)
     accept(registry, ID_A);
     assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
     /* Also one that runs is told again, which says nothing of its end. */
-    assert_int_equal(registry_records_untell(registry, 10, "", NULL), 0);
+    assert_int_equal(registry_records_untell(registry, 10, NULL), 0);
     assert_int_equal(registry_record_untold(registry, "", id, NULL), 0);
     assert_int_equal(registry_record_get(registry, ID_A, &record, &result, NULL), 0);
     assert_string_equal(record.status, "");
@@ -197,7 +197,7 @@ static void own_rows_are_told(void **state)
     free(result);
     assert_int_equal(registry_record_told(registry, &record, NULL), 0);
     assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
-    assert_int_equal(registry_records_untell(registry, 10, "", NULL), 0);
+    assert_int_equal(registry_records_untell(registry, 10, NULL), 0);
     record = other_ended(ID_A, "failed");
     assert_int_equal(make(registry, &record, 1), 0);
     end(registry, ID_A);
@@ -216,9 +216,15 @@ static void own_rows_are_told(void **state)
     (void)strcpy(record.result_digest, DIGEST);
     assert_int_equal(registry_record_told(registry, &record, NULL), 0);
     /* Servers that lost something hear of what ended since. */
-    assert_int_equal(registry_records_untell(registry, 10, "", NULL), 0);
+    assert_int_equal(registry_records_untell(registry, 10, NULL), 0);
     assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
-    assert_int_equal(registry_records_untell(registry, 9, "", NULL), 0);
+    assert_int_equal(registry_records_untell(registry, 9, NULL), 0);
+    assert_int_equal(registry_record_untold(registry, "", id, NULL), 0);
+    assert_int_equal(registry_record_told(registry, &record, NULL), 0);
+    /* One is told anew, whenever it ended; others are not. */
+    assert_int_equal(registry_record_untell(registry, ID_B, NULL), 0);
+    assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
+    assert_int_equal(registry_record_untell(registry, ID_A, NULL), 0);
     assert_int_equal(registry_record_untold(registry, "", id, NULL), 0);
     assert_int_equal(registry_record_told(registry, &record, NULL), 0);
     /* The sweep asks for it. */

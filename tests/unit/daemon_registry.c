@@ -3,6 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/registry/registry.h"
+#include "api/daemon/registry/registry_records.h"
 #include "api/daemon/store/store.h"
 #include "tests/unit/registry_dir.h"
 
@@ -363,6 +364,43 @@ static void large_results_cost_others_nothing(void **state)
     registry_close(registry);
 }
 
+static void give(const void *ctx, size_t at, struct record *ret)
+{
+    (void)at;
+    *ret = *(const struct record *)ctx;
+}
+
+/* A list says whose an execution is: nobody has to ask for each again. */
+static void a_list_tells_the_node(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    const struct record theirs = {.id = ID_2,
+                                  .tenant = TENANT_DEFAULT,
+                                  .node = "n",
+                                  .instance = "0123456789abcdef0123456789abcdef",
+                                  .skill_name = "s",
+                                  .accepted_ns = 2};
+    const struct change_place place = {.bucket = "b"};
+    const struct registry_page page = {.max = 2};
+    struct registry_execution rows[2];
+    unsigned conflicts;
+    size_t n = 0;
+
+    assert_int_equal(accept(registry, ID_1, "s", 1, NULL), 0);
+    assert_int_equal(
+        registry_records_make(registry, 1, give, &theirs, &place, &conflicts, NULL), 0);
+    assert_int_equal(registry_execution_list(registry, TENANT_DEFAULT, &page, rows, &n, NULL),
+                     0);
+    assert_int_equal(n, 2);
+    assert_string_equal(rows[0].node, "n");
+    assert_string_equal(rows[1].node, "");
+    for (size_t i = 0; i < n; i++) {
+        assert_null(rows[i].result);
+        registry_execution_finish(&rows[i]);
+    }
+    registry_close(registry);
+}
+
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
 int main(void)
@@ -370,6 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_DIR(skills_are_listed_and_deleted),
         IN_DIR(executions_are_listed),
+        IN_DIR(a_list_tells_the_node),
         IN_DIR(large_results_cost_others_nothing),
         IN_DIR(keys_are_unique),
         IN_DIR(unnamed_objects_are_swept),

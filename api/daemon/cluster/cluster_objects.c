@@ -185,7 +185,7 @@ void cluster_remove_left(struct cluster *c, struct cluster_link *link)
     (void)pthread_mutex_unlock(&c->lock);
     for (size_t i = 0; i < CLUSTER_LEFT_MAX; i++) {
         if (left[i][0])
-            (void)remove_chunks(c, link, CLUSTER_OF_CHANGES, left[i]);
+            cluster_remove_chunks(c, link, CLUSTER_OF_CHANGES, left[i]);
     }
 }
 

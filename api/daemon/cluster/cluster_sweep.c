@@ -73,11 +73,12 @@ static int forget_mark(struct sweep *s, const struct cluster_entry *entry,
 {
     const struct cluster_driver *driver = s->cluster->driver;
     char chunks[OBJECT_KEY_SIZE];
-    enum cluster_fault fault;
+    enum cluster_fault fault = CLUSTER_OK;
     struct err why = {0};
 
     object_chunks_key(meta->chunks_under, chunks);
-    fault = driver->objects_purge(s->link, CLUSTER_OBJECTS, chunks, 0, &why);
+    if (meta->chunks_under[0])
+        fault = driver->objects_purge(s->link, CLUSTER_OBJECTS, chunks, 0, &why);
     if (fault == CLUSTER_OK)
         fault =
             driver->objects_purge(s->link, CLUSTER_OBJECTS, entry->key, entry->revision, &why);

@@ -78,15 +78,23 @@ static bool is_deleted(struct json_slice object)
     return entry_take_bool(object, "deleted", &deleted) == 0 && deleted;
 }
 
+/* What its chunks are under. False, and "": it is said of nothing that can be a subject. */
+static bool take_place(struct json_slice object, struct object_meta *meta)
+{
+    if (entry_take_text(object, "nuid", meta->chunks_under, sizeof(meta->chunks_under)) == 0 &&
+        is_word(meta->chunks_under))
+        return true;
+    meta->chunks_under[0] = '\0';
+    return false;
+}
+
 /* What an object that is there has. */
 static int take_content(struct json_slice object, struct object_meta *meta)
 {
     char wanted[BASE64_SIZE + sizeof(DIGEST_HEAD)], digest[sizeof(wanted)];
 
     write_digest(meta->digest, wanted, sizeof(wanted));
-    if (entry_take_text(object, "nuid", meta->chunks_under, sizeof(meta->chunks_under)) < 0 ||
-        !is_word(meta->chunks_under) ||
-        entry_take_number(object, "size", INT64_MAX, &meta->size) < 0 ||
+    if (entry_take_number(object, "size", INT64_MAX, &meta->size) < 0 ||
         entry_take_number(object, "chunks", UINT32_MAX, &meta->chunks) < 0 ||
         entry_take_text(object, "digest", digest, sizeof(digest)) < 0)
         return -EINVAL;
@@ -108,6 +116,8 @@ int object_meta_parse(const char *key, const char *data, size_t len, struct obje
     if (strcmp(key, wanted) != 0)
         return -EINVAL;
     meta.is_deleted = is_deleted(object);
+    if (!take_place(object, &meta) && !meta.is_deleted)
+        return -EINVAL;
     if (!meta.is_deleted && take_content(object, &meta) < 0)
         return -EINVAL;
     *ret = meta;

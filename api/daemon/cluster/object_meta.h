@@ -20,8 +20,8 @@
 #define OBJECT_WORD_SIZE      65u /* that its chunks are under, of letters and digits */
 
 struct object_meta {
-    char digest[CHANGE_DIGEST_SIZE]; /* its name */
-    char chunks_under[OBJECT_WORD_SIZE];
+    char digest[CHANGE_DIGEST_SIZE];     /* its name */
+    char chunks_under[OBJECT_WORD_SIZE]; /* of one that is deleted also "": nobody knows */
     uint64_t size;
     uint64_t chunks;
     bool is_deleted; /* and has neither size nor chunks */

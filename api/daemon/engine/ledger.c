@@ -355,7 +355,7 @@ static void tell_anew(void *ctx, uint64_t since_ns)
     const struct ledger *ledger = ctx;
     struct err err = {0};
 
-    if (registry_records_untell(ledger->env.registry, since_ns, "", &err) < 0)
+    if (registry_records_untell(ledger->env.registry, since_ns, &err) < 0)
         log_warn("ledger", "executions=\"not told anew\" reason=\"%s\"", err.message);
 }
 

@@ -136,7 +136,7 @@ bool ledger_knows(struct ledger *ledger, const char *tenant, const char *id)
     /* What cannot be read may be there. */
     if (is_forgotten(ledger, tenant, id))
         return false;
-    if (registry_records_untell(ledger->env.registry, 0, id, &err) < 0)
+    if (registry_record_untell(ledger->env.registry, id, &err) < 0)
         log_warn("ledger", "execution=%s is=\"not told anew\" reason=\"%s\"", id, err.message);
     return true;
 }

@@ -160,11 +160,12 @@ int registry_execution_unfinished(struct registry *registry, struct registry_exe
 
 /* Which executions a list has: newest first, those after a place in it. */
 struct registry_page {
-    const char *skill;    /* name, or NULL for all */
-    const char *status;   /* or NULL for all */
-    uint64_t after_ns;    /* accepted_ns of the last one of the page before */
-    const char *after_id; /* its id; NULL on the first page */
-    size_t max;           /* rows has that many places */
+    const char *skill;     /* name, or NULL for all */
+    const char *status;    /* or NULL for all */
+    const char *or_status; /* with that one; or NULL */
+    uint64_t after_ns;     /* accepted_ns of the last one of the page before */
+    const char *after_id;  /* its id; NULL on the first page */
+    size_t max;            /* rows has that many places */
 };
 
 /* Reads a page to rows, of which *ret_n are the caller's to finish. 0, -ENOMEM or -EIO. */

@@ -12,10 +12,13 @@
 #define COLUMNS                                                                                \
     "id, tenant_id, status, skill_name, skill_version, skill_digest, accepted_ns,"             \
     " finished_ns, artifact_digest, artifact_bytes"
+/* One of a list, which has none. */
+#define LISTED                                                                                 \
+    "SELECT " COLUMNS ", NULL,"                                                                \
+    " (SELECT node FROM records WHERE records.id = executions.id) FROM executions WHERE"
 /* A page of a list: newest first, from a place on. */
-#define PAGE                                                                                   \
-    " tenant_id = ?4 AND (accepted_ns, id) < (?1, ?2)"                                         \
-    " ORDER BY accepted_ns DESC, id DESC LIMIT ?3"
+#define PLACE " tenant_id = ?4 AND (accepted_ns, id) < (?1, ?2)"
+#define PAGE  PLACE " ORDER BY accepted_ns DESC, id DESC LIMIT ?3"
 
 enum statement {
     INSERT,
@@ -54,11 +57,13 @@ static const char *const text[N_STATEMENTS] = {
                    " WHERE finished_ns IS NULL"
                    " AND NOT EXISTS(SELECT 1 FROM records"
                    " WHERE records.id = executions.id AND node <> '') LIMIT 1",
-    [LIST] = "SELECT " COLUMNS " FROM executions WHERE" PAGE,
-    [LIST_SKILL] = "SELECT " COLUMNS " FROM executions WHERE skill_name = ?5 AND" PAGE,
-    [LIST_STATUS] = "SELECT " COLUMNS " FROM executions WHERE status = ?6 AND" PAGE,
-    [LIST_BOTH] = "SELECT " COLUMNS " FROM executions"
-                  " WHERE skill_name = ?5 AND status = ?6 AND" PAGE,
+    [LIST] = LISTED PAGE,
+    [LIST_SKILL] = LISTED " skill_name = ?5 AND" PAGE,
+    /* Two parts, each in the order of its index, that are merged as far as the page goes. */
+    [LIST_STATUS] =
+        LISTED " status = ?6 AND" PLACE " UNION ALL " LISTED " status = ?7 AND" PAGE,
+    [LIST_BOTH] = LISTED " skill_name = ?5 AND status = ?6 AND" PLACE " UNION ALL " LISTED
+                         " skill_name = ?5 AND status = ?7 AND" PAGE,
 };
 
 const struct registry_statements registry_execution_statements = {text, N_STATEMENTS};
@@ -191,11 +196,11 @@ int registry_execution_list(struct registry *registry, const char *tenant,
 {
     enum statement which =
         (enum statement)(LIST + (page->skill ? 1 : 0) + (page->status ? 2 : 0));
-    return registry_read_rows(registry, REGISTRY_EXECUTIONS, which,
-                              REGISTRY_VALUES(registry_after(page->after_ns, page->after_id),
-                                              registry_after_id(page->after_id),
-                                              registry_number(page->max), registry_text(tenant),
-                                              registry_text(page->skill),
-                                              registry_text(page->status)),
-                              &kind, page->max, rows, ret_n, "list executions", err);
+    return registry_read_rows(
+        registry, REGISTRY_EXECUTIONS, which,
+        REGISTRY_VALUES(registry_after(page->after_ns, page->after_id),
+                        registry_after_id(page->after_id), registry_number(page->max),
+                        registry_text(tenant), registry_text(page->skill),
+                        registry_text(page->status), registry_text(page->or_status)),
+        &kind, page->max, rows, ret_n, "list executions", err);
 }

@@ -66,9 +66,12 @@ static const char *const text[N_RECORD_STATEMENTS] = {
     /* Its end may have come meanwhile, which is not. */
     [TOLD_BEGIN] = "UPDATE records SET is_told = 1 WHERE id = ?1 AND EXISTS"
                    "(SELECT 1 FROM executions WHERE id = ?1 AND finished_ns IS NULL)",
-    [UNTELL] = "UPDATE records SET is_told = 0 WHERE node = '' AND ?2 IN ('', id) AND id IN"
+    [UNTELL] = "UPDATE records SET is_told = 0 WHERE node = '' AND id IN"
                " (SELECT id FROM executions WHERE finished_ns IS NULL UNION ALL"
                " SELECT id FROM executions WHERE finished_ns >= ?1 AND result IS NOT NULL)",
+    [UNTELL_ONE] = "UPDATE records SET is_told = 0 WHERE id = ?1 AND node = '' AND EXISTS"
+                   "(SELECT 1 FROM executions WHERE id = ?1"
+                   " AND (finished_ns IS NULL OR result IS NOT NULL))",
     [PROCESS] = "SELECT DISTINCT r.node, r.instance FROM executions e"
                 " JOIN records r ON r.id = e.id WHERE e.finished_ns IS NULL AND r.node <> ''"
                 " AND (r.node, r.instance) > (?1, ?2) ORDER BY r.node, r.instance LIMIT 1",

@@ -23,6 +23,7 @@ enum record_statement {
     TOLD,
     TOLD_BEGIN,
     UNTELL,
+    UNTELL_ONE,
     PROCESS,
     UNFINISHED,
     OTHER,

@@ -491,10 +491,15 @@ int registry_record_believe(struct registry *registry, const struct record *reco
                              : registry_record_pass(registry, record, true, err);
 }
 
-int registry_records_untell(struct registry *registry, uint64_t since_ns, const char *id,
-                            struct err *err)
+int registry_records_untell(struct registry *registry, uint64_t since_ns, struct err *err)
 {
     return registry_run(registry, REGISTRY_RECORDS, UNTELL,
-                        REGISTRY_VALUES(registry_number(since_ns), registry_text(id)),
-                        "note what is to be told", err);
+                        REGISTRY_VALUES(registry_number(since_ns)), "note what is to be told",
+                        err);
+}
+
+int registry_record_untell(struct registry *registry, const char *id, struct err *err)
+{
+    return registry_run(registry, REGISTRY_RECORDS, UNTELL_ONE,
+                        REGISTRY_VALUES(registry_text(id)), "note what is to be told", err);
 }

@@ -42,12 +42,11 @@ int registry_records_untold(struct registry *registry, uint64_t *ret, struct err
 /* It is told, with the object that its result is there, or that it began. 0 or -EIO. */
 int registry_record_told(struct registry *registry, const struct record *record,
                          struct err *err);
-/*
- * Own ends since a time (realtime), and what has not ended, are to be told as if they were not;
- * id: of this one alone, "": of all. 0 or -EIO.
- */
-int registry_records_untell(struct registry *registry, uint64_t since_ns, const char *id,
-                            struct err *err);
+/* Own ends since a time (realtime), and what has not ended, are to be told as if they were not.
+ * 0 or -EIO. */
+int registry_records_untell(struct registry *registry, uint64_t since_ns, struct err *err);
+/* The same of one alone, whenever it ended. */
+int registry_record_untell(struct registry *registry, const char *id, struct err *err);
 /* What others say of an own row and its end takes the place of what it says. 0 or -EIO. */
 int registry_record_adopt(struct registry *registry, const struct record *record,
                           struct err *err);

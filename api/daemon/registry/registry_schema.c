@@ -281,4 +281,9 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     " WHEN NEW.result_bytes + NEW.artifact_bytes > 0 BEGIN"
     " UPDATE tenants SET stored_bytes = stored_bytes + NEW.result_bytes + NEW.artifact_bytes"
     " WHERE id = NEW.tenant_id; END;",
+
+    /* However many versions a skill has, and whatever else a tenant ran. */
+    "CREATE INDEX skills_by_place ON skills(tenant_id, name, place DESC, version DESC);"
+    "CREATE INDEX executions_by_both"
+    " ON executions(tenant_id, skill_name, status, accepted_ns, id);",
 };

@@ -31,7 +31,8 @@ static const char *const text[N_STATEMENTS] = {
     [ENTRY_OF] = "SELECT entry FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
     [LAST_PLACE] =
         "SELECT COALESCE(MAX(place), 0) FROM skills WHERE tenant_id = ?1 AND name = ?2",
-    [IN_USE] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
+    [IN_USE] = "SELECT EXISTS(SELECT 1 FROM executions"
+               " INDEXED BY executions_unfinished WHERE tenant_id = ?1"
                " AND finished_ns IS NULL AND skill_name = ?2 AND skill_digest = ?3"
                " AND NOT EXISTS(SELECT 1 FROM records"
                " WHERE records.id = executions.id AND node <> ''))",

@@ -53,7 +53,8 @@ static const char *const text[N_STATEMENTS] = {
     [DELETE] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3"
                " AND digest = ?4",
     [DELETE_UNUSED] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3"
-                      " AND NOT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
+                      " AND NOT EXISTS(SELECT 1 FROM executions"
+                      " INDEXED BY executions_unfinished WHERE tenant_id = ?1"
                       " AND finished_ns IS NULL AND skill_name = ?2"
                       " AND skill_digest = skills.digest)",
     [SET_ASIDE] = "UPDATE skills SET version = '" REGISTRY_BY_DIGEST "' || digest"

@@ -36,8 +36,9 @@ static bool parse_query(const struct http_request *request, struct registry_page
         i++;
     if (i > RESULT_RUNNING)
         return http_reply_error(reply, 400, "bad_request", "there is no status %.32s", status);
-    /* The registry does not tell what waits from what runs. */
-    page->status = status && strcmp(status, "running") == 0 ? "accepted" : status;
+    /* The registry does not tell what waits from what runs, and from what was lost. */
+    page->status = i == RESULT_RUNNING ? "accepted" : status;
+    page->or_status = i == RESULT_FAILED ? "accepted" : NULL;
     page->skill = request->query[QUERY_SKILL];
     return true;
 }

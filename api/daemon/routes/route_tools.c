@@ -116,22 +116,21 @@ static int describe(struct daemon *d, const char *tenant, struct tool *tool,
     return r == -EAGAIN || r == -EREMOTEIO || r == -ENOBUFS ? 0 : r;
 }
 
-/* Asks for everything that has to be looked at. Of what is known already one tool's is in
-   memory at a time, for it may be much larger than its text. */
+/* Asks for everything that has to be looked at. */
 static int ask_all(struct daemon *d, const char *tenant, struct tool_catalog *tools,
                    struct err *err)
 {
     for (size_t i = 0; i < tools->n; i++) {
         int r = describe(d, tenant, &tools->items[i], 0, err);
 
-        parser_script_finish(&tools->items[i].about);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-/* Writes all tools, each when it was waited for, and forgets it. */
+/* Writes all tools, each when it was waited for, and forgets it: what is known of one may be
+   much larger than its text. */
 static int write_all(struct daemon *d, const char *tenant, const struct shape *shape,
                      struct tool_catalog *tools, struct json_writer *w, struct err *err)
 {
@@ -142,7 +141,7 @@ static int write_all(struct daemon *d, const char *tenant, const struct shape *s
         struct tool *tool = &tools->items[i];
         size_t before = w->out.len;
 
-        r = describe(d, tenant, tool, tool->is_pending ? deadline_ns : 0, err);
+        r = describe(d, tenant, tool, deadline_ns, err);
         if (r < 0)
             return r;
         write_tool(w, shape, tool);

@@ -372,16 +372,16 @@ uint64_t tool_catalog_deadline_ns(const struct daemon *d)
     return clock_monotonic_ns() + prober_timeout_ms(d->prober) * 1000000u;
 }
 
-/* What the registry has: 0 with it taken over, -ENOENT when nobody looked yet. */
-static int take_known(struct daemon *d, const struct registry_tool *key, struct tool *tool,
-                      struct err *err)
+/* What the registry has: 0 with it read to *ret (NULL: not), -ENOENT when nobody looked yet. */
+static int take_known(struct daemon *d, const struct registry_tool *key,
+                      struct parser_script *ret, struct err *err)
 {
     struct err ignored = {0};
     _cleanup_free_ char *text = NULL;
     int r = registry_tool_schema_get(d->registry, key, &text, err);
 
     /* One that an older skillvm took and this one does not is the same as none. */
-    if (r == 0 && text && parser_read(text, strlen(text), &tool->about, &ignored) == -ENOMEM)
+    if (r == 0 && text && ret && parser_read(text, strlen(text), ret, &ignored) == -ENOMEM)
         return err_no_memory(err);
     return r;
 }
@@ -418,7 +418,7 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
     r = chooser_images(d, now, tenant, images, err);
     if (r < 0)
         return r;
-    r = take_known(d, &key, tool, err);
+    r = take_known(d, &key, deadline_ns > 0 ? &tool->about : NULL, err);
     if (r != -ENOENT)
         return r;
     if (!promises(d, tool))
@@ -438,7 +438,7 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
     if (deadline_ns == 0)
         return -EAGAIN;
     prober_wait(d->prober, &key, deadline_ns);
-    r = take_known(d, &key, tool, err);
+    r = take_known(d, &key, &tool->about, err);
     if (r != -ENOENT)
         return r;
     return prober_ask(d->prober, tenant, &script, &key) == -ENODATA ? 0 : -EAGAIN;

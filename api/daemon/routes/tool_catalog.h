@@ -75,8 +75,8 @@ int tool_catalog_find(struct daemon *d, const char *tenant, const char *name, st
 uint64_t tool_catalog_deadline_ns(const struct daemon *d);
 /*
  * Completes a tool by what is known of its script, and has it looked at where nothing is:
- * -EAGAIN then, unless that is over by deadline_ns (0: do not wait). 0 also where nothing can
- * be known. -ENOMEM; -EIO.
+ * -EAGAIN then, unless that is over by deadline_ns (0: that alone, nothing is read). 0 also
+ * where nothing can be known. -ENOMEM; -EIO.
  */
 int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *tool,
                           uint64_t deadline_ns, struct err *err);

@@ -8,6 +8,7 @@
 #include "api/host/host.h"
 
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,6 +50,8 @@ int main(int argc, char **argv)
     char *alone[] = {version, NULL};
     int status;
 
+    /* Where whoever started it ignored this, the end of a child would tell nothing. */
+    (void)signal(SIGCHLD, SIG_DFL);
     /* File names are UTF-8 in archives; the user's locale decides nothing else. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "");

@@ -61,6 +61,8 @@ static void bound_heap(void)
 static void block_signals(sigset_t *ret)
 {
     (void)signal(SIGPIPE, SIG_IGN);
+    /* Where whoever started it ignored this, none of its machines could be waited for. */
+    (void)signal(SIGCHLD, SIG_DFL);
     (void)sigemptyset(ret);
     (void)sigaddset(ret, SIGTERM);
     (void)sigaddset(ret, SIGINT);

@@ -186,6 +186,9 @@ static void bad_settings_are_told_with_their_line(void **state)
         "/bad.yaml:2: limits.max_running does not take \"0\": it takes a whole number from 1");
     assert_non_null(strstr(printed, "/bad.yaml\" are no good\n"));
     assert_null(strstr(printed, "software host"));
+    /* Nor by what whoever started it ignores. */
+    expect("version && env --ignore-signal=CHLD skillvm up --config bad.yaml --host soft", 125,
+           "/bad.yaml\" are no good\n");
     /* Not by what this process was told. */
     expect("version && printf 'limits:\\n  max_running: 3\\n' >good.yaml", 0, "");
     (void)setenv("SKILLVM_LIMITS_MAX_QUEUED", "none", 1);

@@ -70,6 +70,22 @@ static void an_execution_that_had_not_begun_is_begun_again(void **state)
     end(&h);
 }
 
+/* Whoever starts the daemon may not care for the ends of children; it waits for its own. */
+static void children_are_waited_for_whoever_started_it(void **state)
+{
+    struct harness h;
+
+    (void)state;
+    harness_init(&h, "boot", "restore");
+    assert_true(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+    harness_start(&h, NULL);
+    assert_true(signal(SIGCHLD, SIG_DFL) != SIG_ERR);
+    assert_int_equal(harness_push(&h, "demo", "1", "print(1)"), 201);
+    expect(harness_run(&h, FAKE("die")), 200, "\"status\":\"failed\"");
+    assert_true(harness_metrics_have(&h, "\nskillvm_vmm_deaths_total{cause=\"exit_1\"} 1\n"));
+    end(&h);
+}
+
 #ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */
 /* Each has megabytes of log, output or files, of which the daemon has blocks of all sizes. */
 static void what_executions_took_goes_back(void **state)
@@ -103,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_execution_gets_another_machine),
         cmocka_unit_test(an_execution_that_had_not_begun_is_begun_again),
+        cmocka_unit_test(children_are_waited_for_whoever_started_it),
 #ifndef __SANITIZE_ADDRESS__
         cmocka_unit_test(what_executions_took_goes_back),
 #endif

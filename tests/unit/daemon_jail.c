@@ -337,6 +337,26 @@ static void test_restart(void **state)
     jail_close(jail);
 }
 
+/* Where there is neither layer by which they would end with it, they are the daemon's, and go
+ * on. */
+static void test_restart_without_layers(void **state)
+{
+    struct jail *jail = open_jail(0);
+    struct probe a, b;
+    struct err err = {0};
+    char parent[64];
+
+    (void)state;
+    assert_int_equal(start_probe(jail, &a, &err), 0);
+    snprintf(parent, sizeof(parent), "pkill -KILL -P %d -x skillvm-jail", getpid());
+    assert_int_equal(system(parent), 0);
+    assert_int_equal(start_probe(jail, &b, &err), 0);
+    assert_int_equal(waitpid(a.jailed.pid, NULL, WNOHANG), 0);
+    end_probe(jail, &a);
+    end_probe(jail, &b);
+    jail_close(jail);
+}
+
 /* The first process of the PID namespace is killed, and with it the namespace is over: the next
    start has another one. */
 static void test_first_ends(void **state)
@@ -555,6 +575,7 @@ int main(void)
         cmocka_unit_test(test_without_any),
         cmocka_unit_test(test_cells),
         cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_restart_without_layers),
         cmocka_unit_test(test_first_ends),
         cmocka_unit_test(test_lost_descriptor),
         cmocka_unit_test(test_no_program),

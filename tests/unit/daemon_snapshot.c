@@ -378,6 +378,26 @@ static void a_manifest_never_names_other_files(void **state)
     close(files.fds[VM_WORKING_SET]);
 }
 
+/* A guest that holds what somebody brought may have been taken over before it stopped. */
+static void what_a_guest_said_forges_no_field(void **state)
+{
+    static const char said[] = "up\r\nx key=1 reason=\"made\" \033[2K\n";
+    struct fixture *f = *state;
+    int boot_fd = open_file(f, "boot.log"), log_fd = open_file(f, "log"), own = dup(2);
+    char text[512] = "";
+
+    assert_int_equal(fd_write_full(boot_fd, said, sizeof(said) - 1), 0);
+    assert_true(own >= 0 && dup2(log_fd, 2) >= 0);
+    snapshot_log_console(f->dir_fd);
+    assert_true(dup2(own, 2) >= 0);
+    assert_true(pread(log_fd, text, sizeof(text) - 1, 0) > 0);
+    assert_non_null(strstr(text, "snapshot console=\"up\"\n"));
+    assert_non_null(strstr(text, "console=\"x key=1 reason=\\\"made\\\" \\x1b[2K\"\n"));
+    close(boot_fd);
+    close(log_fd);
+    close(own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +408,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(manifest_round_trip_and_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(every_file_is_as_it_was_or_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_manifest_never_names_other_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_guest_said_forges_no_field, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

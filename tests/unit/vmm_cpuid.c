@@ -162,6 +162,30 @@ static void check_names_what_is_missing(void **unused)
     assert_non_null(strstr(err.message, "by GenuineTest!, this one is by HenuineTest!"));
 }
 
+/* A kernel or a library uses what it found there before the snapshot. */
+static void check_looks_at_every_part_of_leaf_7(void **unused)
+{
+    static const struct kvm_cpuid_entry2 parts[] = {
+        {.function = 7, .index = 1, .eax = BIT(4)}, /* AVX-VNNI */
+        {.function = 7, .index = 1, .edx = BIT(4)}, /* AVX-VNNI-INT8 */
+        {.function = 7, .index = 2, .edx = BIT(4)}, /* BHI_CTRL: a bit of SPEC_CTRL */
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        struct x86_cpuid want = full_cpu();
+        struct x86_cpuid have = full_cpu();
+        char with[1024], without[1024];
+
+        want.entries[want.n_entries++] = parts[i];
+        assert_int_equal(x86_cpuid_check(&want, &have, NULL), -95);
+        assert_int_equal(x86_cpuid_check(&have, &want, NULL), 0);
+        assert_int_equal(x86_cpuid_describe(&want, with, sizeof(with), NULL), 0);
+        assert_int_equal(x86_cpuid_describe(&have, without, sizeof(without), NULL), 0);
+        assert_string_not_equal(with, without);
+    }
+}
+
 static void encodes_and_decodes(void **unused)
 {
     struct x86_cpuid c = full_cpu();
@@ -204,6 +228,7 @@ int main(void)
         cmocka_unit_test(hides_what_cannot_be_restored),
         cmocka_unit_test(filter_is_idempotent),
         cmocka_unit_test(check_names_what_is_missing),
+        cmocka_unit_test(check_looks_at_every_part_of_leaf_7),
         cmocka_unit_test(encodes_and_decodes),
         cmocka_unit_test(describes_in_one_line),
     };

@@ -469,6 +469,6 @@ void snapshot_log_console(int dir)
     tail[n] = '\0';
     while ((line = strsep(&rest, "\r\n"))) {
         if (*line)
-            log_warn("snapshot", "console=%s", line);
+            log_warn("snapshot", "console=\"%s\"", line);
     }
 }

@@ -191,6 +191,8 @@ static const struct feature_word {
     {7, 0, ECX, "7.ecx"},
     {7, 0, EDX, "7.edx"},
     {7, 1, EAX, "7.1.eax"},
+    {7, 1, EDX, "7.1.edx"},
+    {7, 2, EDX, "7.2.edx"},
     {0xd, 0, EAX, "0xd.eax"},
     {0xd, 1, EAX, "0xd.1.eax"},
     {KVM_CPUID_FEATURES, 0, EAX, "kvm.eax"},

@@ -76,6 +76,7 @@ static void test_flood(void **state)
     close(log);
     assert_true(n > 0);
     said[n] = '\0';
+    assert_non_null(strstr(said, " said=\"error \\\"engine\\\" ?[31m??forged\"\n"));
     for (char *rest = said, *line; (line = strsep(&rest, "\n")) && *line; lines++) {
         assert_int_equal(strncmp(line, "warn vmm process=", 17), 0);
         for (const char *c = line; *c; c++)

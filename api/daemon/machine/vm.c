@@ -378,7 +378,7 @@ static void log_what_it_said(const struct vm *vm)
         if ((text[i] < 0x20 && text[i] != '\n') || text[i] > 0x7e)
             text[i] = '?';
     for (int i = 0; i < LOG_LINES_MAX && text_take_line(&rest, &line) && may_log(); i++)
-        log_warn("vmm", "process=%d said: %.*s", vm->pid, (int)line.len, line.text);
+        log_warn("vmm", "process=%d said=\"%.*s\"", vm->pid, (int)line.len, line.text);
 }
 
 static bool is_killed_by_another(const struct vm *vm)

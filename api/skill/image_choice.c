@@ -61,7 +61,7 @@ int image_choose_clear(const struct image_list *images, image_set_t allowed,
     (void)snprintf(ret->why, sizeof(ret->why), "%s",
                    !images->list[place].manifest.known ? "nothing is known of what it has"
                    : images->n_here > 1                ? "the only one to choose from"
-                                                       : "the only one");
+                                                       : "the only one that is here");
     return n <= 1 || !images->list[place].manifest.known;
 }
 

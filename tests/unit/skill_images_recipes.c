@@ -5,6 +5,8 @@
  */
 #include "api/skill/image_recipes.h"
 
+#include "api/skill/image_choice.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -119,6 +121,18 @@ static void what_recipes_bring_is_told(void **state)
     assert_string_equal(left, "");
 }
 
+/* Of one image it is said that there could be others. */
+static void one_that_is_here_is_called_that(void **state)
+{
+    _cleanup_image_list_ struct image_list list = {0};
+    struct image_choice choice;
+
+    (void)state;
+    read_all(&list);
+    assert_true(image_choose_clear(&list, IMAGE_SET_ALL, &choice) > 0);
+    assert_string_equal(choice.why, "the only one that is here");
+}
+
 /* Where what it extends does not lie beside it, that is the installation's. */
 static void what_others_bring_comes_with_it(void **state)
 {
@@ -188,9 +202,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(what_recipes_bring_is_told),
-        TEST(what_others_bring_comes_with_it),
-        TEST(what_is_none_is_left_out),
+        TEST(what_recipes_bring_is_told),      TEST(one_that_is_here_is_called_that),
+        TEST(what_others_bring_comes_with_it), TEST(what_is_none_is_left_out),
         TEST(what_has_no_room_is_not_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -237,24 +237,29 @@ static void one_goes_at_once(void **state)
     end(&n);
 }
 
-/* As a node writes a skill, or a file. */
+/* As a node writes a skill, a file, or a key. */
 static void put_row(struct node *n, enum change_kind kind, unsigned at, const char *tenant)
 {
+    static const char *const prefixes[] = {
+        [CHANGE_SKILL] = "skl_", [CHANGE_FILE] = "fil_", [CHANGE_KEY] = "key_"};
     struct change change = {.kind = kind};
-    char key[CHANGE_KEY_SIZE], subject[256];
+    char key[CHANGE_KEY_SIZE], subject[256], *owner = change.key.tenant;
     struct buf text = {0};
 
-    snprintf(change.id, sizeof(change.id), kind == CHANGE_SKILL ? "skl_%032u" : "fil_%032u",
-             at);
-    if (kind == CHANGE_SKILL)
+    snprintf(change.id, sizeof(change.id), "%s%032u", prefixes[kind], at);
+    if (kind == CHANGE_SKILL) {
         change.skill = (struct change_skill){.name = "x", .version = "1", .digest = DIGEST_A};
-    else
+        owner = change.skill.tenant;
+    } else if (kind == CHANGE_FILE) {
         change.file = (struct change_file){.id = "file_00000000000000000000000000000000",
                                            .name = "x",
                                            .content_type = "a/b",
                                            .digest = DIGEST_A};
-    snprintf(kind == CHANGE_SKILL ? change.skill.tenant : change.file.tenant, TENANT_ID_SIZE,
-             "%s", tenant);
+        owner = change.file.tenant;
+    } else {
+        change.key = (struct change_key){.name = "x", .digest = DIGEST_A};
+    }
+    snprintf(owner, TENANT_ID_SIZE, "%s", tenant);
     assert_int_equal(change_entry_write(&change, &text), 0);
     change_entry_key(kind, change.id, key);
     snprintf(subject, sizeof(subject), "$KV.skillvm_registry.%s", key);
@@ -293,14 +298,16 @@ static void rows_go_after_their_tenant(void **state)
     put_row(&n, CHANGE_SKILL, 0, GONE);
     put_row(&n, CHANGE_SKILL, 1, LIVES);
     put_row(&n, CHANGE_FILE, 2, GONE);
-    wait_revision(&n, 4); /* with the one that begins it */
+    put_row(&n, CHANGE_KEY, 3, GONE);
+    put_row(&n, CHANGE_KEY, 4, LIVES);
+    wait_revision(&n, 6); /* with the one that begins it */
     assert_int_equal(sweep_rows(&n), 0);
     nats_limit(&n.w, NATS_CHANGES, 8192);
-    assert_int_equal(sweep_rows(&n), 2);
+    assert_int_equal(sweep_rows(&n), 3);
     assert_int_equal(sweep_rows(&n), 0);
     /* Its place is there for another. */
     put_row(&n, CHANGE_FILE, 2, LIVES);
-    wait_revision(&n, 7);
+    wait_revision(&n, 10);
     assert_int_equal(sweep_rows(&n), 0);
     end(&n);
 }

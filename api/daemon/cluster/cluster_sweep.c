@@ -7,8 +7,8 @@
  * it new first, of which the servers tell who would remove it. What goes at once may be named
  * at that moment: so who names one looks for it once more after its row is written.
  *
- * Skills, files and sessions of tenants that were removed go from the bucket of changes, where
- * that fills up.
+ * Keys, skills, files and sessions of tenants that were removed go from the bucket of changes,
+ * where that fills up.
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
@@ -230,8 +230,14 @@ static uint64_t revision_here(struct cluster *c)
     return c->follow.tail.revision;
 }
 
+/* Whose it is; NULL: it is a tenant. */
+static const char *tenant_of(const struct change *change)
+{
+    return change->kind == CHANGE_KEY ? change->key.tenant : change_owner(change);
+}
+
 /*
- * A skill, a file or a session without a tenant, by rows that are as new as it is. A tenant
+ * What is a tenant's that is not there, by rows that are as new as it is. A tenant
  * that was removed does not come back, and somebody else's in that place is of another
  * revision.
  */
@@ -246,9 +252,9 @@ static int judge_row(struct sweep *s, const struct cluster_entry *entry, struct 
 
     if (entry->is_removed || entry->revision > revision_here(s->cluster) ||
         change_entry_parse(entry->key, entry->data, entry->len, false, &change, &unused) < 0 ||
-        !change_owner(&change))
+        !tenant_of(&change))
         return 0;
-    r = replica->row(replica->ctx, CHANGE_TENANT, change_owner(&change), &tenant, err);
+    r = replica->row(replica->ctx, CHANGE_TENANT, tenant_of(&change), &tenant, err);
     if (r != -ENOENT)
         return r;
     r = cluster_check_joined(s->cluster, err);

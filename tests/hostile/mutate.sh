@@ -134,6 +134,9 @@ mutations=(
     'skill|the filter|guest-init/skill.c|s/r = filter_install();/r = 0;/'
     'skill|no new privileges|guest-init/skill.c|s/prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || //'
     'skill|no groups|guest-init/skill.c|s/setgroups(0, NULL) < 0/setgroups(1, (const gid_t[]){4}) < 0/'
+    'skill|a user of its own|guest-init/skill.c|s/setresuid(SKILL_UID, SKILL_UID, SKILL_UID) < 0/setresuid(SKILL_UID, SKILL_UID, 0) < 0/'
+    'skill|a group of its own|guest-init/skill.c|s/setresgid(SKILL_UID, SKILL_UID, SKILL_UID) < 0/setresgid(SKILL_UID, SKILL_UID, 0) < 0/'
+    'skill|processes of others unseen|guest-init/boot.c|s/"hidepid=invisible"/NULL/'
     'skill|saying which memory limit|guest-init/execute.c|s/if (usage.out_of_memory)/if (usage.peak_bytes == 0)/'
     'skill|saying what could not be started|guest-init/execute.c|s/usage.not_started < UINT32_MAX ? /usage.not_started == UINT32_MAX ? /'
     'limits|few threads|vmm/jail/limits.c|s/    {"pids.max", .*//'
@@ -239,7 +242,7 @@ declare -A cases=(
         an_execution_is_told_that_its_machine_took_too_much an_execution_is_told_that_the_host_was_short_of_memory'
     [taken]=a_vmm_that_was_taken_over_has_gained_nothing
     [guest]=programs_end_only_their_machine
-    [skill]='nothing_is_left_however_it_is_started limits_are_named'
+    [skill]='nothing_is_left_however_it_is_started limits_are_named cannot_become_root cannot_touch_init'
     [damage]=damaged_files_never_start_a_guest
     [categories]=twenty_categories_leave_the_host_untouched
     [floods]=floods_leave_a_neighbour_its_time

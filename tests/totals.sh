@@ -86,6 +86,7 @@ check_cases() { # title command…
     while read -r name; do
         failures+=("$title: $name")
     done < <(sed -n 's/^FAIL //p' "$step_log")
+    sed -n 's/^again /  begun again: /p' "$step_log"
 }
 
 print_totals() {

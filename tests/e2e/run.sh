@@ -225,7 +225,7 @@ run_inside() { # e2e or hostile
             --env "OWNER_RUNS=${OWNER_RUNS:-}" --env "CLONES=${CLONES:-}" --env "SIEGE_S=${SIEGE_S:-}"
             --env "CATEGORIES=${CATEGORIES:-}" --env "FLOOD_RUNS=${FLOOD_RUNS:-}"
             --env "RELAY_PERMITTED=${RELAY_PERMITTED:-}" --
-            python3 /mnt/extra/tests/e2e/inside/main.py --bin /opt/skillvm/bin
+            python3 /mnt/extra/tests/e2e/inside/main.py --emulated --bin /opt/skillvm/bin
             --share /opt/skillvm/share/skillvm --scratch /data "${pass[@]}")
     fi
     # An interruption has to end the host as well: it may have hours to go.
@@ -235,7 +235,7 @@ run_inside() { # e2e or hostile
     trap "kill $! 2>/dev/null; exit 130" TERM
     while IFS= read -r line; do
         case $line in
-        'ok '* | 'FAIL '* | 'skip '*) say "$line" ;;
+        'ok '* | 'FAIL '* | 'skip '* | 'again '*) say "$line" ;;
         'inside: done') touch "$work/$part.done" ;;
         *) printf '    %s\n' "$line" ;;
         esac
@@ -285,7 +285,7 @@ skipped=$(grep -c '^skip ' "$results")
 if [[ ${REQUIRE_KVM:-} == 1 ]] && ((skipped)); then
     failed=$((failed + skipped)) skipped=0
 fi
-grep -E '^(FAIL|skip) ' "$results" | sed 's/^/-- /'
+grep -E '^(FAIL|skip|again) ' "$results" | sed 's/^/-- /'
 echo "end to end in $((SECONDS - started)) s"
 echo "$passed passed, $failed failed$( ((skipped)) && echo ", $skipped skipped")"
 ((failed == 0))

@@ -84,6 +84,7 @@ def main():
     parser.add_argument("--suite", choices=[*SUITES, "all"], default="all")
     parser.add_argument("--machine", action="store_true", help="only the cases of the machine")
     parser.add_argument("--only", action="append", help="run the cases whose name matches")
+    parser.add_argument("--emulated", action="store_true", help="the host's processor is emulated")
     options = parser.parse_args()
 
     files = {path.stem for folder in FOLDERS for path in folder.glob("cases_*.py")}
@@ -99,7 +100,7 @@ def main():
         harness.Daemon.common = ("--grace", "30")
     world = harness.World(options.bin, options.share, options.scratch)
     try:
-        failures = harness.run_cases(world, options.only, sys.stdout)
+        failures = harness.run_cases(world, options.only, sys.stdout, options.emulated)
     finally:
         world.finish()
     print("inside: done", flush=True)

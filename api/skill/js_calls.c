@@ -26,42 +26,41 @@ bool js_calls_module(const char *module)
                          module);
 }
 
+/* Whether it is at one of these words, of which the last is NULL. */
+static bool at_one_of(const struct js_tokens *t, const char *const *words)
+{
+    while (*words && !js_at_word(t, *words))
+        words++;
+    return *words;
+}
+
 /* What people call such a module. */
 static bool at_module(const struct js_tokens *t)
 {
-    static const char *const names[] = {"child_process", "childProcess", "cp", "shell",
-                                        "shelljs"};
-    bool found = false;
+    static const char *const names[] = {"child_process", "childProcess", "cp",
+                                        "shell",         "shelljs",      NULL};
 
-    for (size_t i = 0; !t->member && !found && i < sizeof(names) / sizeof(names[0]); i++)
-        found = js_at_word(t, names[i]);
-    return found;
+    return !t->member && at_one_of(t, names);
 }
 
 /* What asks the host of a URL: functions, and methods of modules. */
 static bool take_asker(struct js_tokens *t)
 {
-    static const char *const functions_of_url[] = {"fetch", "axios", "got", "WebSocket"};
-    static const char *const modules[] = {"axios", "got", "https", "http"};
-    static const char *const methods[] = {"get",  "post",   "put",    "patch",
-                                          "head", "delete", "request"};
-    bool is_function = false, is_module = false, is_method = false;
+    static const char *const functions_of_url[] = {"fetch", "axios", "got", "WebSocket", NULL};
+    static const char *const modules[] = {"axios", "got", "https", "http", NULL};
+    static const char *const methods[] = {"get",  "post",   "put",     "patch",
+                                          "head", "delete", "request", NULL};
+    bool is_function = at_one_of(t, functions_of_url), is_module = at_one_of(t, modules);
 
-    for (size_t i = 0; i < sizeof(functions_of_url) / sizeof(functions_of_url[0]); i++)
-        is_function = is_function || js_at_word(t, functions_of_url[i]);
-    for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)
-        is_module = is_module || js_at_word(t, modules[i]);
     if (t->member || (!is_function && !is_module))
         return false;
     js_advance(t);
     if (is_module && js_at_sign(t, ".")) {
         js_advance(t);
-        for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
-            is_method = is_method || js_at_word(t, methods[i]);
-        if (!is_method)
+        is_function = at_one_of(t, methods);
+        if (!is_function)
             return false;
         js_advance(t);
-        is_function = true;
     }
     return is_function && js_at_sign(t, "(");
 }

@@ -9,7 +9,7 @@
 #include "base/host_pattern.h"
 #include "base/text.h"
 
-#define URL_HOST_SIZE (HOST_NAME_SIZE + 6u) /* with a colon and a port */
+#define URL_HOST_SIZE HOST_PATTERN_SIZE /* with a colon and a port */
 
 /*
  * Writes the host of an http, https, ws or wss URL, as "api.example.com" or, where it names a

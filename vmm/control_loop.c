@@ -226,20 +226,16 @@ static int handle_end(struct loop *l, struct err *err)
     struct err why = {0};
     enum machine_end end = machine_get_end(l->m, &why);
 
-    switch (end) {
-    case MACHINE_RUNS:
+    if (end == MACHINE_RUNS)
         return 0;
-    case MACHINE_SHUTDOWN:
-    case MACHINE_RULES:
-        flush_connection(l);
-        control_send(l->control_fd, VMM_EVENT_EXITED, clock_monotonic_ns(),
-                     end == MACHINE_RULES ? VMM_EXIT_RULES : VMM_EXIT_SHUTDOWN, why.message);
-        l->done = true;
-        return 0;
-    case MACHINE_FAILED:
-        break;
-    }
-    return err_set(err, EIO, "%s", why.message);
+    machine_tell_last_words(l->m, STDERR_FILENO);
+    if (end == MACHINE_FAILED)
+        return err_set(err, EIO, "%s", why.message);
+    flush_connection(l);
+    control_send(l->control_fd, VMM_EVENT_EXITED, clock_monotonic_ns(),
+                 end == MACHINE_RULES ? VMM_EXIT_RULES : VMM_EXIT_SHUTDOWN, why.message);
+    l->done = true;
+    return 0;
 }
 
 static void drain_wake(int fd)

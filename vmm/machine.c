@@ -2,6 +2,7 @@
 #include "vmm/machine.h"
 
 #include <errno.h>
+#include <linux/serial_reg.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,7 @@ void machine_renew_devices(struct machine *m, int vsock_fd)
         init_transport(d);
     }
     serial_init(&m->serial, m->config.console_fd);
+    m->last_words = (struct last_words){0};
 }
 
 void machine_release_devices(struct machine *m)
@@ -216,6 +218,13 @@ enum machine_end machine_get_end(struct machine *m, struct err *ret_err)
     return end;
 }
 
+void machine_tell_last_words(struct machine *m, int fd)
+{
+    (void)pthread_mutex_lock(&m->lock);
+    last_words_tell(&m->last_words, fd);
+    (void)pthread_mutex_unlock(&m->lock);
+}
+
 /* Under the lock: ends a machine whose guest broke the device's rules. */
 static void check_rules(struct machine_device *d)
 {
@@ -267,6 +276,8 @@ void machine_mmio(struct machine *m, uint64_t gpa, void *data, uint32_t len, boo
         access_device(&m->devices[window], offset, data, len, is_write);
     else if (gpa - offset == LAYOUT_SERIAL_BASE && m->config.console_fd >= 0)
         access_serial(m, offset, data, len, is_write);
+    else if (is_write && gpa == LAYOUT_SERIAL_BASE + UART_TX)
+        last_words_keep(&m->last_words, *(const char *)data);
     else if (!is_write)
         /* Nobody there: as on a bus, reads give ones and writes go nowhere. */
         memset(data, 0xff, len);

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "vmm/arch/arch.h"
 #include "vmm/kvm.h"
+#include "vmm/last_words.h"
 #include "vmm/layout.h"
 #include "vmm/memory.h"
 #include "vmm/serial.h"
@@ -68,6 +69,7 @@ struct machine {
     struct vsock *vsock;           /* of devices; what the main thread serves */
     struct blk *disk;              /* of devices; where a skill's disk goes */
     struct serial serial;
+    struct last_words last_words; /* under lock; where there is no serial port */
 
     /* The vCPU thread writes wake_fd when the main thread has something to look at. */
     int wake_fd;
@@ -118,6 +120,8 @@ void machine_set_end(struct machine *m, enum machine_end end, const char *format
     __attribute__((format(printf, 3, 4)));
 /* How the guest ended, with the words in ret_err. */
 enum machine_end machine_get_end(struct machine *m, struct err *ret_err);
+/* Writes to fd what the guest last wrote to a console that it does not have. Never waits. */
+void machine_tell_last_words(struct machine *m, int fd);
 
 /* The guest read or wrote len (1 … 8) bytes at gpa, outside its memory. vCPU thread. */
 void machine_mmio(struct machine *m, uint64_t gpa, void *data, uint32_t len, bool is_write);

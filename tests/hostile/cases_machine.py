@@ -6,6 +6,7 @@ The daemon runs an image of its own here, whose init is tests/hostile/hostile_in
 
 import os
 import pathlib
+import re
 import shutil
 import time
 
@@ -131,6 +132,7 @@ def odd_ends_of_a_hostile_guest(world):
             result = play(daemon, mode)
             check_equal(result["status"], "failed", f"{mode}: status")
             check(result["error"], f"{mode}: no error")
+        check(re.search(r'said="[^"\n]*Kernel panic', daemon.log_tail(200)), "no last words in the log")
         for mode in ("fail", "fail-long"):
             result = play(daemon, mode)
             check_equal(result["status"], "failed", f"{mode}: status")

@@ -106,12 +106,34 @@ static void a_serial_port_needs_a_console(void **unused)
     }
 }
 
+/* What a kernel says that had a console while its snapshot was made; a reset forgets it. */
+static void without_a_console_last_words_are_kept(void **unused)
+{
+    char told[8] = "";
+    int fds[2];
+
+    (void)unused;
+    fd_close(&m.config.console_fd);
+    assert_int_equal(pipe(fds), 0);
+    store(LAYOUT_SERIAL_BASE, 'a');
+    machine_renew_devices(&m, m.config.host.vsock_fd);
+    store(LAYOUT_SERIAL_BASE, 'b');
+    store(LAYOUT_SERIAL_BASE + SCRATCH, 'c');
+    store(LAYOUT_SERIAL_BASE, 'd');
+    machine_tell_last_words(&m, fds[1]);
+    assert_int_equal(read(fds[0], told, sizeof(told)), 3);
+    assert_string_equal(told, "bd\n");
+    fd_close(&fds[0]);
+    fd_close(&fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_in_its_window),
         cmocka_unit_test(nobody_is_elsewhere),
         cmocka_unit_test(a_serial_port_needs_a_console),
+        cmocka_unit_test(without_a_console_last_words_are_kept),
     };
 
     return cmocka_run_group_tests(tests, start, finish);

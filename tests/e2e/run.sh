@@ -243,7 +243,7 @@ run_inside() { # e2e or hostile
     if [[ ! -e $work/$part.done ]]; then
         say "FAIL $part: it ended before its last case: $(tail -n 3 "$work/$part.log" | tr '\n' ' ')"
     fi
-    if grep -q '^FAIL' "$results"; then
+    if grep -qE '^(FAIL|again)' "$results"; then
         tail -n 40 "$work/$part.log" | sed 's/^/    /'
     fi
 }

@@ -496,7 +496,7 @@ class World:
             f"{int(memory) >> 10} MiB of memory"
         ]
         for daemon in self.daemons[:1] + self.daemons[since:]:
-            lines.append(f"log of the daemon {daemon.data.name}: {daemon.log_tail()}")
+            lines.append(f"log of the daemon {daemon.data.name}: {daemon.log_tail(30)}")
         print("\n".join(lines), file=sys.stderr, flush=True)
 
     def stopped_guests(self):

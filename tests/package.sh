@@ -89,7 +89,7 @@ names_what_it_holds() {
 import json, pathlib, sys
 docs, share = map(pathlib.Path, sys.argv[1:])
 for name, lists in (("skillvm", ["vmlinux", "python"]),
-                    ("skillvm-softhost", ["softhost/vmlinuz", "softhost/root"])):
+                    ("skillvm-softhost", ["softhost/vmlinux", "softhost/root"])):
     document = json.loads((docs / name / f"{name}.spdx.json").read_text())
     assert document["spdxVersion"] == "SPDX-2.3", document["spdxVersion"]
     ids = {p["SPDXID"] for p in document["packages"]} | {document["SPDXID"]}

@@ -28,7 +28,7 @@
 struct host_options {
     const char *data_dir;    /* made when missing (0700) */
     const char *socket_path; /* the public socket, made 0660 */
-    const char *share_dir;   /* holds softhost/{vmlinuz,initrd.img,root.erofs,payload.erofs} */
+    const char *share_dir;   /* holds softhost/{vmlinux,initrd.img,root.erofs,payload.erofs} */
     const char
         *images_dir;    /* images besides those of the installation; NULL, or not there: none */
     const char *listen; /* an IPv4 address and port that lead to the daemon's; NULL: none */

@@ -182,7 +182,7 @@ static int args_build(struct qemu_args *args, const struct host_options *options
         args_option(args, "-icount", "shift=0,sleep=off");
     args_option(args, "-m", "%u",
                 options->memory_mib ? options->memory_mib : qemu_default_memory_mib());
-    args_option(args, "-kernel", "%s/softhost/vmlinuz", options->share_dir);
+    args_option(args, "-kernel", "%s/softhost/vmlinux", options->share_dir);
     args_option(args, "-initrd", "%s/softhost/initrd.img", options->share_dir);
     args_option(args, "-drive", "file=%s/softhost/root.erofs,format=raw,if=virtio,readonly=on",
                 share);
@@ -229,7 +229,7 @@ bool host_find_qemu(char *out)
     return false;
 }
 
-const char *const host_images[] = {"softhost/vmlinuz", "softhost/initrd.img",
+const char *const host_images[] = {"softhost/vmlinux", "softhost/initrd.img",
                                    "softhost/root.erofs", "softhost/payload.erofs", NULL};
 
 const char *host_missing_file(const char *dir, const char *const *names)

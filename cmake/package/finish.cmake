@@ -7,7 +7,7 @@ find_program(gzip gzip REQUIRED)
 find_program(awk awk REQUIRED)
 # What images and kernels in a package were made of.
 set(lists_service vmlinux.packages python.packages)
-set(lists_softhost softhost/vmlinuz.packages softhost/root.packages)
+set(lists_softhost softhost/vmlinux.packages softhost/root.packages)
 foreach(package ${packages})
     get_filename_component(component "${package}" NAME)
     set(lists ${lists_${component}})

@@ -7,11 +7,11 @@
 #
 #   --build DIR       the CMake build directory: its bin/ and lib/skillvm go into the payload, unmodified
 #   --share DIR       holds vmlinux and python.{erofs,sha256,modules,manifest}, which go into the payload,
-#                     and so do other images; gets softhost/{vmlinuz,initrd.img,root.erofs,
+#                     and so do other images; gets softhost/{vmlinux,initrd.img,root.erofs,
 #                     payload.erofs} as symlinks, and what is in two of them:
-#                     {vmlinuz,root}.packages
+#                     {vmlinux,root}.packages
 #   --kernel VERSION  also with Debian's other kernel of that version (6.12): gets
-#                     softhost/VERSION/{vmlinuz,initrd.img}
+#                     softhost/VERSION/{vmlinux,initrd.img}
 #   --vmx             also for Bochs, whose processor has VMX: gets softhost/vmx/boot.iso, or
 #                     with --kernel softhost/VERSION/vmx/boot.iso (needs isolinux and xorriso)
 #   --packages FILE   more packages for the root image, in the form of ./packages
@@ -51,9 +51,9 @@ fail() {
     exit 1
 }
 PATH=$PATH:/usr/sbin:/sbin
-for tool in apt-get dpkg-deb mkfs.erofs modinfo cpio xz zstd sha256sum ${vmx:+xorriso}; do
+for tool in apt-get dpkg-deb mkfs.erofs modinfo cpio xz zstd readelf sha256sum ${vmx:+xorriso}; do
     command -v "$tool" >/dev/null || fail "$tool is not installed" \
-        "(Debian: apt dpkg erofs-utils kmod cpio xz-utils zstd coreutils${vmx:+ xorriso})"
+        "(Debian: apt dpkg erofs-utils kmod cpio xz-utils zstd binutils coreutils${vmx:+ xorriso})"
 done
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/skillvm/softhost
@@ -189,6 +189,22 @@ make_iso() { # folder of vmlinuz and initrd.img, which boot.iso replaces
     mv "$work/boot.iso" "$1/"
 }
 
+# The ELF file in a bzImage (Documentation/arch/x86/boot.rst: setup_sects, payload_offset and
+# payload_length, whose last four bytes are a size). An emulated processor takes five seconds to
+# unpack it, and QEMU begins it by its PVH entry.
+unpack_kernel() { # bzImage elf
+    at=$((($(od -An -t u1 -j 497 -N 1 "$1") + 1) * 512 + $(od -An -t u4 -j 584 -N 4 "$1")))
+    len=$(($(od -An -t u4 -j 588 -N 4 "$1") - 4))
+    tail -c "+$((at + 1))" "$1" | head -c "$len" >"$work/payload"
+    case $(od -An -t x4 -N 4 "$work/payload" | tr -d ' ') in
+    587a37fd) xz -dc <"$work/payload" >"$2" ;;
+    fd2fb528) zstd -qdc <"$work/payload" >"$2" ;;
+    *) fail "$(basename "$1") is packed in a way that is not known here" ;;
+    esac
+    readelf -n "$2" 2>/dev/null | grep -q '^  Xen .*(0x00000012)' ||
+        fail "$(basename "$1") has no PVH entry"
+}
+
 # A kernel and its initrd; for Bochs both in an image of a CD.
 make_kernel() { # hash deb list-of-modules
     fetch "$work/debs" "$2"
@@ -200,7 +216,12 @@ make_kernel() { # hash deb list-of-modules
         "$ird/root"
     dpkg-deb -x "$cache/debs/$(cat "$2")" "$work/k"
     modules=$(echo "$work"/k/lib/modules/*)
-    cp "$work/k/boot/vmlinuz-$(basename "$modules")" "$out/vmlinuz"
+    packed=$work/k/boot/vmlinuz-$(basename "$modules")
+    if [ "$3" = "$here/modules-vmx" ]; then
+        cp "$packed" "$out/vmlinuz"
+    else
+        unpack_kernel "$packed" "$out/vmlinux"
+    fi
     find "$modules" -name '*.ko' -o -name '*.ko.xz' >"$work/ko"
     : >"$ird/modules/order"
     for module in $(names "$3"); do add_module "$module"; done
@@ -212,7 +233,7 @@ make_kernel() { # hash deb list-of-modules
     (cd "$ird" && find . | sort | cpio -o -H newc -R 0:0 --reproducible --quiet) |
         zstd -q -10 -o "$out/initrd.img"
     if [ "$3" = "$here/modules-vmx" ]; then make_iso "$out"; fi
-    cp "$2" "$out/vmlinuz.packages"
+    cp "$2" "$out/vmlinux.packages"
     publish "$out" "$cache/kernel-$1"
 }
 
@@ -238,7 +259,7 @@ add_kernel() { # version vmx
     if [ -n "$2" ]; then
         link "$cache/kernel-$hash" "${1:+$1/}vmx" boot.iso
     else
-        link "$cache/kernel-$hash" "$1" vmlinuz vmlinuz.packages initrd.img
+        link "$cache/kernel-$hash" "$1" vmlinux vmlinux.packages initrd.img
     fi
 }
 

@@ -52,7 +52,7 @@ boot=$images${kernel:+/$kernel}${vmx:+/vmx}
 if [ -n "$vmx" ]; then
     needed=("$boot/boot.iso") program=bochs packages='bochs bochs-term bochsbios'
 else
-    needed=("$boot/vmlinuz" "$boot/initrd.img") program=qemu-system-x86_64 packages=qemu-system-x86
+    needed=("$boot/vmlinux" "$boot/initrd.img") program=qemu-system-x86_64 packages=qemu-system-x86
 fi
 for f in "${needed[@]}" "$images/root.erofs" "$images/payload.erofs"; do
     [ -e "$f" ] || fail "$f is missing; build.sh${kernel:+ --kernel $kernel}${vmx:+ --vmx} makes it"
@@ -111,7 +111,7 @@ start_qemu() {
     setpriv --pdeathsig KILL qemu-system-x86_64 -nodefaults -no-user-config -display none \
         -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny \
         -no-reboot -machine pc,usb=off,vmport=off -accel tcg,tb-size=256 -cpu EPYC,-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,-nrip-save,-xsavec -smp 1 \
-        -m "$memory" -kernel "$boot/vmlinuz" -initrd "$boot/initrd.img" \
+        -m "$memory" -kernel "$boot/vmlinux" -initrd "$boot/initrd.img" \
         -append "console=ttyS0 $loglevel panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on audit=0$kvm" \
         -serial "file:$dir/console" -device virtio-rng-pci -rtc base=utc \
         -drive "file=$images/root.erofs,format=raw,if=virtio,readonly=on" \

@@ -55,7 +55,7 @@ int fake_host_setup(void **state)
     snprintf(link_path, sizeof(link_path), "%s/share/softhost", fake_host_dir);
     assert_int_equal(mkdir(share, 0700), 0);
     assert_int_equal(mkdir(link_path, 0700), 0);
-    fake_host_touch("share/softhost/vmlinuz");
+    fake_host_touch("share/softhost/vmlinux");
     fake_host_touch("share/softhost/initrd.img");
     fake_host_touch("share/softhost/root.erofs");
     fake_host_touch("share/softhost/payload.erofs");

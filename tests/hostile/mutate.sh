@@ -4,12 +4,12 @@
 # Takes away one thing after the other that a machine's process gives up or its jail keeps from it,
 # and one check after the other of its devices and of the daemon's relay, and shows that a test fails
 # for it; the same of what a skill's process gives up in its guest. Works on a copy of the tree.
-#   mutate.sh [WHERE…]    unit, platform, filter, cpuid, vm, jail, devices, digests, frames, archives, queue: these
+#   mutate.sh [WHERE…]    unit, platform, filter, cpuid, control, vm, jail, devices, digests, frames, archives, queue: these
 #                         without a word; guest, skill, host, limits, damage, categories, floods, trail, relay, owners,
 #                         resets, caller and taken: what only a real machine shows, in the software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
-[ $# -gt 0 ] || set -- unit platform filter cpuid vm jail devices digests frames archives queue
+[ $# -gt 0 ] || set -- unit platform filter cpuid control vm jail devices digests frames archives queue
 copy=$(mktemp -d)
 chmod 755 "$copy" # its programs are run as other users, too
 trap 'rm -rf "$copy"' EXIT
@@ -202,8 +202,8 @@ mutations=(
     'resets|the memory|vmm/snapshot.c|s/r = private_pages_reset(&origin->pages, ret_pages, err);/r = (*ret_pages = 0);/'
     'resets|devices that are new ones|vmm/snapshot.c|/^int snapshot_reset/,/^}/s/machine_renew_devices(m, vsock_fd);/(void)vsock_fd;/'
     'resets|devices as they were saved|vmm/snapshot.c|/^int snapshot_reset/,/^}/s/r = snapshot_load_devices(m, &origin->state, err);/r = 0;/'
-    'resets|none of a guest that ended|vmm/control_loop.c|/^static int reset(/,/^}/s/if (machine_get_end(l->m, &why) != MACHINE_RUNS)/if (machine_get_end(l->m, \&why) > 99)/'
-    'resets|none of a machine for one run|vmm/control_loop.c|s/if (!l->origin)/if (l->vsock_fd < 0)/'
+    'control|none of a guest that ended|vmm/control_loop.c|/^static int reset(/,/^}/s/if (machine_get_end(l->m, &why) != MACHINE_RUNS)/if (machine_get_end(l->m, \&why) > 99)/'
+    'control|none of a machine for one run|vmm/control_loop.c|s/if (!l->origin)/if (l->vsock_fd < 0)/'
     'caller|the version|api/daemon/http/http_reader.c|s/if (line.5. != .1.)/if (line[5] == 0)/'
     'caller|a length that is none|api/daemon/http/http_reader.c|s/ || length.strspn(length, DIGITS).))/))/'
     'caller|a length that no number holds|api/daemon/http/http_reader.c|s/strlen(length) > LENGTH_MAX/strlen(length) > HTTP_HEAD_MAX/'
@@ -235,7 +235,7 @@ done < <(sed -n 's/^    case \(0x[0-9a-f]*\):/\1/p' "$root/vmm/arch/x86_64/cpuid
 
 declare -A programs=([unit]=unit_vmm_harden [platform]=unit_vmm_platform [filter]=unit_guest_filter
     [cpuid]=unit_vmm_cpuid [vm]=unit_daemon_vm [digests]='unit_daemon_snapshot unit_daemon_checksum'
-    [frames]=unit_daemon_decoder [archives]='unit_skill_archive unit_skill_bombs unit_skill_zip'
+    [control]=unit_vmm_control [frames]=unit_daemon_decoder [archives]='unit_skill_archive unit_skill_bombs unit_skill_zip'
     [queue]=unit_daemon_fair_queue)
 declare -A cases=(
     [limits]='strict_has_all_layers_as_root no_machine_outlives_what_started_it tenants_share_by_tenant_and_not_by_machine
@@ -250,7 +250,7 @@ declare -A cases=(
     [relay]=a_guest_that_speaks_to_the_relay_reaches_what_is_permitted
     [host]=machines_have_given_up_what_they_do_not_need
     [owners]=owners_never_meet
-    [resets]='resets_after_hostile_guests a_guest_that_ended_is_not_reset a_machine_for_one_run_is_not_reset'
+    [resets]=resets_after_hostile_guests
     [caller]=broken_http
 )
 

@@ -148,6 +148,7 @@ static void one_for_one_run_is_not(void **state)
     struct err err = {0};
 
     ask(f, VMM_COMMAND_RESET);
+    ask(f, VMM_COMMAND_QUIT);
     assert_int_equal(serve(f, NULL, &err), -ENOTSUP);
     assert_string_equal(err.message, "a machine without --reusable cannot be reset");
     assert_int_equal(resets, 0);
@@ -161,6 +162,7 @@ static void one_that_ends_meanwhile_is_not(void **state)
 
     ends_while_it_pauses = true;
     ask(f, VMM_COMMAND_RESET);
+    ask(f, VMM_COMMAND_QUIT);
     assert_int_equal(serve(f, &f->origin, &err), -EIO);
     assert_string_equal(err.message, "no reset of a guest that ended: it shut down");
     assert_int_equal(resets, 0);

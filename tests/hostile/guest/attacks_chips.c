@@ -178,7 +178,7 @@ static void ports(void)
 }
 
 /* Each port, of one in so many: all of them take seconds, and there are many runs. */
-#define SLICES 16u
+#define SLICES 32u
 
 static void ports_all(void)
 {
@@ -210,7 +210,7 @@ const struct attack attacks_chips[] = {
     {"ioapic-level", "r", ioapic_level},
     {"pic", "r", pic},
     {"ports", "r", ports},
-    {"ports-all", "r", ports_all},
+    {"ports-all", "ra", ports_all},
     {"serial", "r", serial},
     {"virtio-status", "rm", virtio_attack_status},
     {"virtio-rings", "rm", virtio_attack_rings},

@@ -102,7 +102,7 @@ static bool is_for_all(uint64_t at)
 
 /* Each address of devices' windows, with devices or none, and of the page behind them; of one
    in so many: all of them take seconds, and there are many runs. */
-#define SLICES 16u
+#define SLICES 32u
 
 static void windows(void)
 {
@@ -147,6 +147,6 @@ const struct attack attacks_memory[] = {
     {"memory-sparse", "r", sparse},  {"memory-blocks", "r", blocks},
     {"memory-zeroes", "r", zeroes},  {"memory-generation", "r", generation},
     {"memory-beyond", "rm", beyond}, {"memory-tables", "rl", page_tables},
-    {"memory-again", "r", again},    {"memory-windows", "r", windows},
+    {"memory-again", "r", again},    {"memory-windows", "ra", windows},
 };
 const unsigned n_attacks_memory = ARRAY_SIZE(attacks_memory);

@@ -4,12 +4,12 @@
 # Takes away one thing after the other that a machine's process gives up or its jail keeps from it,
 # and one check after the other of its devices and of the daemon's relay, and shows that a test fails
 # for it; the same of what a skill's process gives up in its guest. Works on a copy of the tree.
-#   mutate.sh [WHERE…]    unit, platform, filter, cpuid, vm, jail, devices, digests, frames, archives, queue: these
-#                         without a word; guest, skill, host, limits, damage, categories, floods, trail, relay, owners,
+#   mutate.sh [WHERE…]    unit, platform, filter, cpuid, vm, given, jail, devices, digests, frames, archives, queue:
+#                         these without a word; guest, skill, host, limits, damage, categories, floods, trail, relay, owners,
 #                         resets, caller and taken: what only a real machine shows, in the software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
-[ $# -gt 0 ] || set -- unit platform filter cpuid vm jail devices digests frames archives queue
+[ $# -gt 0 ] || set -- unit platform filter cpuid vm given jail devices digests frames archives queue
 copy=$(mktemp -d)
 chmod 755 "$copy" # its programs are run as other users, too
 trap 'rm -rf "$copy"' EXIT
@@ -66,6 +66,9 @@ mutations=(
     'vm|few lines of each|api/daemon/machine/vm.c|s/i < LOG_LINES_MAX \&\& /i < LOG_BYTES \&\& /'
     'vm|few lines of all|api/daemon/machine/vm.c|s/.burst = 64/.burst = 6400/'
     'vm|lines that say nothing else|api/daemon/machine/vm.c|s/text.i. = .?.;/(void)text;/'
+    'given|a kernel and an image that are only read|api/daemon/machine/snapshot_files.c|s/int fd = open(path, O_RDONLY | O_CLOEXEC);/int fd = open(path, O_RDWR | O_CLOEXEC);/'
+    'given|a snapshot that is only read|api/daemon/machine/snapshot_maker.c|s/snapshot_files_open(dir, O_RDONLY, work->contents/snapshot_files_open(dir, O_RDWR, work->contents/'
+    'given|a new snapshot that is only read|api/daemon/machine/snapshot_maker.c|s/: snapshot_files_open(dir, O_RDONLY,$/: snapshot_files_open(dir, O_RDWR,/'
     'cpuid|one processor|vmm/arch/x86_64/cpuid.c|s/(e->ebx & 0xffff) | 1u << 16/e->ebx/'
     'cpuid|caches that nobody shares|vmm/arch/x86_64/cpuid.c|s/e->eax &= 0x3fff;/e->eax |= 0;/'
     'cpuid|few features of KVM|vmm/arch/x86_64/cpuid.c|s/e->eax &= BIT(KVM_FEATURE_CLOCKSOURCE) |/e->eax \&= BIT(KVM_FEATURE_STEAL_TIME) | BIT(KVM_FEATURE_CLOCKSOURCE) |/'
@@ -236,7 +239,7 @@ while IFS= read -r leaf; do
 done < <(sed -n 's/^    case \(0x[0-9a-f]*\):/\1/p' "$root/vmm/arch/x86_64/cpuid.c")
 
 declare -A programs=([unit]=unit_vmm_harden [platform]=unit_vmm_platform [filter]=unit_guest_filter
-    [cpuid]=unit_vmm_cpuid [vm]=unit_daemon_vm [digests]='unit_daemon_snapshot unit_daemon_checksum'
+    [cpuid]=unit_vmm_cpuid [vm]=unit_daemon_vm [given]='daemon_snapshots daemon_machines' [digests]='unit_daemon_snapshot unit_daemon_checksum'
     [frames]=unit_daemon_decoder [archives]='unit_skill_archive unit_skill_bombs unit_skill_zip'
     [queue]=unit_daemon_fair_queue)
 declare -A cases=(

@@ -74,16 +74,28 @@ int harden_capabilities(struct err *err)
                : 0;
 }
 
-/* The rights that a kernel knows, by the version of its Landlock; a later one knows more. */
-static uint64_t landlock_rights(int version)
+/* As struct landlock_ruleset_attr of Linux 6.12; an earlier kernel wants what it does not know
+   to be 0. Source: Documentation/userspace-api/landlock.rst. */
+struct landlock_rules {
+    uint64_t files, ports, scopes;
+};
+
+/* All that can be handled, and so denied, by the version of a kernel's Landlock; a later one
+ * knows more. */
+static struct landlock_rules landlock_all(int version)
 {
     static const unsigned n[] = {0, 13, 14, 15, 15, 16};
     const int last = sizeof(n) / sizeof(n[0]) - 1;
 
-    return (UINT64_C(1) << n[version < last ? version : last]) - 1;
+    return (struct landlock_rules){
+        .files = (UINT64_C(1) << n[version < last ? version : last]) - 1,
+        /* TCP: to bind and to connect. */
+        .ports = version >= 4 ? 3 : 0,
+        /* Abstract sockets, and signals. */
+        .scopes = version >= 6 ? 3 : 0,
+    };
 }
 
-/* Source: Documentation/userspace-api/landlock.rst. */
 int harden_landlock_version(void)
 {
     long version =
@@ -94,9 +106,9 @@ int harden_landlock_version(void)
     return errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM ? 0 : -errno;
 }
 
-int harden_files(struct err *err)
+int harden_landlock(struct err *err)
 {
-    struct landlock_ruleset_attr rules = {0};
+    struct landlock_rules rules;
     _cleanup_fd_ int fd = -1;
     int version = harden_landlock_version();
 
@@ -104,10 +116,10 @@ int harden_files(struct err *err)
         return err_set_errno(err, -version, "looking for Landlock");
     if (version == 0)
         return 0;
-    rules.handled_access_fs = landlock_rights(version);
+    rules = landlock_all(version);
     fd = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
     if (fd < 0 || syscall(SYS_landlock_restrict_self, fd, 0) < 0)
-        return err_set_errno(err, errno, "giving up files by Landlock");
+        return err_set_errno(err, errno, "giving up files and others by Landlock");
     return 0;
 }
 
@@ -174,5 +186,5 @@ int harden_confine(struct err *err)
     if (r < 0)
         return r;
     r = harden_capabilities(err);
-    return r < 0 ? r : harden_files(err);
+    return r < 0 ? r : harden_landlock(err);
 }

@@ -59,8 +59,10 @@ int harden_confine(struct err *err);
 int harden_privileges(struct err *err);
 /* No capabilities. */
 int harden_capabilities(struct err *err);
-/* No file is opened, made or removed by a name: Landlock, where the kernel has it. */
-int harden_files(struct err *err);
+/* Landlock, where the kernel has it: no file is opened, made or removed by a name; from its
+ * version 4 on (Linux 6.7) no TCP port is bound or connected to, and from 6 on (6.12) no
+ * abstract socket of others is, and no signal sent to them. */
+int harden_landlock(struct err *err);
 /* The version of the kernel's Landlock, 1 or more; 0 with errno where a machine runs without:
  * it is not built in (ENOSYS), not switched on (EOPNOTSUPP), or forbidden by a filter of system
  * calls, with either or EPERM; -errno otherwise. Changes nothing. */

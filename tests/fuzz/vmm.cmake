@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 skillvm_fuzz(state vmmcore)
+skillvm_fuzz(working_set vmmcore)
 skillvm_fuzz(kernel vmmcore)
 # With the programs that the guest of tests/hostile runs too.
 skillvm_fuzz(devices vmmcore)

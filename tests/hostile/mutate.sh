@@ -4,12 +4,12 @@
 # Takes away one thing after the other that a machine's process gives up or its jail keeps from it,
 # and one check after the other of its devices and of the daemon's relay, and shows that a test fails
 # for it; the same of what a skill's process gives up in its guest. Works on a copy of the tree.
-#   mutate.sh [WHERE…]    unit, platform, filter, cpuid, control, vm, jail, devices, digests, frames, archives, queue: these
-#                         without a word; guest, skill, host, limits, damage, categories, floods, trail, relay, owners,
+#   mutate.sh [WHERE…]    unit, platform, filter, cpuid, control, vm, given, jail, devices, digests, frames, archives, queue:
+#                         these without a word; guest, skill, host, limits, damage, categories, floods, trail, relay, owners,
 #                         resets, caller and taken: what only a real machine shows, in the software host
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
-[ $# -gt 0 ] || set -- unit platform filter cpuid control vm jail devices digests frames archives queue
+[ $# -gt 0 ] || set -- unit platform filter cpuid control vm given jail devices digests frames archives queue
 copy=$(mktemp -d)
 chmod 755 "$copy" # its programs are run as other users, too
 trap 'rm -rf "$copy"' EXIT
@@ -26,8 +26,10 @@ mutations=(
     'unit|no new privileges|vmm/harden.c|s/prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0/0/'
     'unit|no capabilities|vmm/harden.c|s/syscall(SYS_capset, &header, none) < 0/(header.version ^ header.version ^ none[0].effective) != 0/'
     'unit|Landlock|vmm/harden.c|s/ || syscall(SYS_landlock_restrict_self, fd, 0) < 0//'
+    'unit|Landlock of ports|vmm/harden.c|s/.ports = version >= 4/.ports = version >= 99/'
+    'unit|Landlock of others|vmm/harden.c|s/.scopes = version >= 6/.scopes = version >= 99/'
     'unit|capabilities, of all that is confined|vmm/harden.c|s/r = harden_capabilities(err);/r = 0;/'
-    'unit|Landlock, of all that is confined|vmm/harden.c|s/: harden_files(err);/: 0;/'
+    'unit|Landlock, of all that is confined|vmm/harden.c|s/: harden_landlock(err);/: 0;/'
     'unit|no locked memory|vmm/harden.c|s/{RLIMIT_MEMLOCK, [^}]*}/{RLIMIT_CORE, "RLIMIT_CORE"}/'
     'unit|no more memory|vmm/harden.c|s/{RLIMIT_DATA, [^}]*}/{RLIMIT_CORE, "RLIMIT_CORE"}/'
     'unit|no larger files|vmm/harden.c|s/{RLIMIT_FSIZE, [^}]*}/{RLIMIT_CORE, "RLIMIT_CORE"}/'
@@ -64,6 +66,9 @@ mutations=(
     'vm|few lines of each|api/daemon/machine/vm.c|s/i < LOG_LINES_MAX \&\& /i < LOG_BYTES \&\& /'
     'vm|few lines of all|api/daemon/machine/vm.c|s/.burst = 64/.burst = 6400/'
     'vm|lines that say nothing else|api/daemon/machine/vm.c|s/text.i. = .?.;/(void)text;/'
+    'given|a kernel and an image that are only read|api/daemon/machine/snapshot_files.c|s/int fd = open(path, O_RDONLY | O_CLOEXEC);/int fd = open(path, O_RDWR | O_CLOEXEC);/'
+    'given|a snapshot that is only read|api/daemon/machine/snapshot_maker.c|s/snapshot_files_open(dir, O_RDONLY, work->contents/snapshot_files_open(dir, O_RDWR, work->contents/'
+    'given|a new snapshot that is only read|api/daemon/machine/snapshot_maker.c|s/: snapshot_files_open(dir, O_RDONLY,$/: snapshot_files_open(dir, O_RDWR,/'
     'cpuid|one processor|vmm/arch/x86_64/cpuid.c|s/(e->ebx & 0xffff) | 1u << 16/e->ebx/'
     'cpuid|caches that nobody shares|vmm/arch/x86_64/cpuid.c|s/e->eax &= 0x3fff;/e->eax |= 0;/'
     'cpuid|few features of KVM|vmm/arch/x86_64/cpuid.c|s/e->eax &= BIT(KVM_FEATURE_CLOCKSOURCE) |/e->eax \&= BIT(KVM_FEATURE_STEAL_TIME) | BIT(KVM_FEATURE_CLOCKSOURCE) |/'
@@ -234,8 +239,9 @@ while IFS= read -r leaf; do
 done < <(sed -n 's/^    case \(0x[0-9a-f]*\):/\1/p' "$root/vmm/arch/x86_64/cpuid.c")
 
 declare -A programs=([unit]=unit_vmm_harden [platform]=unit_vmm_platform [filter]=unit_guest_filter
-    [cpuid]=unit_vmm_cpuid [vm]=unit_daemon_vm [digests]='unit_daemon_snapshot unit_daemon_checksum'
-    [control]=unit_vmm_control [frames]=unit_daemon_decoder [archives]='unit_skill_archive unit_skill_bombs unit_skill_zip'
+    [cpuid]=unit_vmm_cpuid [control]=unit_vmm_control [vm]=unit_daemon_vm [given]='daemon_snapshots daemon_machines'
+    [digests]='unit_daemon_snapshot unit_daemon_checksum' [frames]=unit_daemon_decoder
+    [archives]='unit_skill_archive unit_skill_bombs unit_skill_zip'
     [queue]=unit_daemon_fair_queue)
 declare -A cases=(
     [limits]='strict_has_all_layers_as_root no_machine_outlives_what_started_it tenants_share_by_tenant_and_not_by_machine

@@ -78,6 +78,8 @@ ALONE = {
     "users": {"limits", "device", "end-machine", "read-machine", "stream", "key", "processes"},
     "limits": {"memory", "shared", "memory-file", "large-file", "processes"},
 }
+# What else a later Landlock denies alone, by the version that has it first: of Linux 6.7, and of 6.12.
+LANDLOCK_LATER = {4: {"connect", "listen"}, 6: {"abstract", "end", "end-machine"}}
 # Why no second layer has to deny it.
 SOLE = {
     "vcpu": "it is of its own machine, and counts towards its cgroup",
@@ -99,9 +101,11 @@ def layers_against(attempt):
     return found
 
 
-def denied_with(layer):
-    """By a layer and those that it stands on."""
-    return ALONE[layer].union(*(ALONE[below] for below in NEEDS.get(layer, ())))
+def denied_with(layer, landlock):
+    """By a layer and those that it stands on, where Landlock has this version."""
+    denied = ALONE[layer].union(*(ALONE[below] for below in NEEDS.get(layer, ())))
+    later = LANDLOCK_LATER.items() if layer == "Landlock" else ()
+    return denied.union(*(more for version, more in later if landlock >= version))
 
 
 def layers_against_booting(attempt):

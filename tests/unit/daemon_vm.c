@@ -23,14 +23,17 @@
 
 #define PIPE 4096 /* bytes that wait for the daemon */
 
-/* What the stand-in reads to know what it does. */
+/* What the stand-in reads to know what it does, and nothing else. */
 static int file_of(const char *text)
 {
-    int fd = memfd_create("file", MFD_CLOEXEC);
+    _cleanup_fd_ int fd = memfd_create("file", MFD_CLOEXEC);
+    int reader;
 
     assert_true(fd >= 0);
     assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
-    return fd;
+    reader = fd_reopen(fd, O_RDONLY);
+    assert_true(reader >= 0);
+    return reader;
 }
 
 /* This process's standard error, from here on. */

@@ -46,6 +46,14 @@ static void check_descriptors(int expected)
     fake_die("inherited descriptors");
 }
 
+/* What others have, too, is only read: a VMM that was taken over must not be able to write to
+ * it. */
+static void check_read_only(int fd)
+{
+    if (fd >= 0 && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
+        fake_die("a file that can be written to");
+}
+
 /* The run that shows which pages are used; QUIT ends it. */
 static void record(struct fake *f)
 {
@@ -266,8 +274,12 @@ static void check_files(const struct fake *f)
 static void restore(struct fake *f)
 {
     check_descriptors(5 + (f->working_set_fd >= 0) + (f->record_fd >= 0));
+    check_read_only(f->image_fd);
     if (f->record_fd >= 0)
         record(f);
+    check_read_only(f->state_fd);
+    check_read_only(f->memory_fd);
+    check_read_only(f->working_set_fd);
     check_files(f);
     play(f, f->mode, "restore");
     for (;;) {
@@ -309,6 +321,8 @@ static void boot(struct fake *f)
     size_t n = 0;
 
     check_descriptors(5);
+    check_read_only(f->kernel_fd);
+    check_read_only(f->image_fd);
     play(f, f->mode, "boot");
     /* Until the kernel file says something else. */
     while (strcmp(f->mode, "boot=wait") == 0) {

@@ -2,6 +2,7 @@
 # A sanitizer makes calls and takes memory of its own, which a machine's process has given up.
 if(NOT SKILLVM_SANITIZE)
     skillvm_unit(vmm_harden vmmcore)
+    target_sources(unit_vmm_harden PRIVATE harden_attempts.c)
     set_property(TEST unit_vmm_harden APPEND PROPERTY LABELS release)
 endif()
 skillvm_unit(vmm_state vmmcore)

@@ -90,6 +90,31 @@ static void nobody_is_elsewhere(void **unused)
     }
 }
 
+/* Whatever was stored there before, a load of each address gives as many bytes as were asked
+ * for: none is left as it was, and none behind them is written. */
+static void every_address_answers(void **unused)
+{
+    const uint64_t end = LAYOUT_SERIAL_BASE + 2 * (uint64_t)LAYOUT_DEVICE_SIZE;
+
+    (void)unused;
+    for (uint64_t gpa = LAYOUT_DEVICE_BASE(0) - LAYOUT_DEVICE_SIZE; gpa < end; gpa++) {
+        for (uint32_t len = 1; len <= 8; len *= 2) {
+            uint8_t found[16], again[16], value[8];
+
+            memset(value, (int)(gpa * 7 + len), sizeof(value));
+            machine_mmio(&m, gpa, value, len, true);
+            memset(found, 0xa5, sizeof(found));
+            memset(again, 0x5a, sizeof(again));
+            machine_mmio(&m, gpa, found, len, false);
+            machine_mmio(&m, gpa, again, len, false);
+            for (size_t i = 0; i < sizeof(found); i++)
+                assert_int_equal(found[i] == 0xa5 && again[i] == 0x5a, i >= len);
+        }
+    }
+    machine_renew_devices(&m, m.config.host.vsock_fd);
+    each_is_in_its_window(NULL);
+}
+
 /* As a restored machine is: the daemon gives it no console. */
 static void a_serial_port_needs_a_console(void **unused)
 {
@@ -132,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_in_its_window),
         cmocka_unit_test(nobody_is_elsewhere),
+        cmocka_unit_test(every_address_answers),
         cmocka_unit_test(a_serial_port_needs_a_console),
         cmocka_unit_test(without_a_console_last_words_are_kept),
     };

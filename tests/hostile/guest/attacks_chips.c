@@ -177,6 +177,17 @@ static void ports(void)
     }
 }
 
+/* Each port, of one in so many: all of them take seconds, and there are many runs. */
+#define SLICES 32u
+
+static void ports_all(void)
+{
+    for (uint32_t port = (uint32_t)random_below(SLICES); port < 0x10000; port += SLICES) {
+        (void)in8((uint16_t)port);
+        out8((uint16_t)port, (uint8_t)random_next());
+    }
+}
+
 static void serial(void)
 {
     for (unsigned i = 0; i < 16; i++)
@@ -199,6 +210,7 @@ const struct attack attacks_chips[] = {
     {"ioapic-level", "r", ioapic_level},
     {"pic", "r", pic},
     {"ports", "r", ports},
+    {"ports-all", "ra", ports_all},
     {"serial", "r", serial},
     {"virtio-status", "rm", virtio_attack_status},
     {"virtio-rings", "rm", virtio_attack_rings},

@@ -143,7 +143,7 @@ int __wrap_harden_confine(struct err *err)
     confined = true;
     if (r == 0 && !(off & TAKEN_CAPABILITIES))
         r = harden_capabilities(err);
-    return r == 0 && !(off & TAKEN_LANDLOCK) ? harden_files(err) : r;
+    return r == 0 && !(off & TAKEN_LANDLOCK) ? harden_landlock(err) : r;
 }
 
 int __wrap_harden_limits(const struct harden_plan *plan, struct err *err)

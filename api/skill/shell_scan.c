@@ -181,7 +181,7 @@ static int take_name(struct shell_scan *s, const char *name, const char *where,
                                            "builtin", "command", NULL};
     static const char *const asking[] = {"which", "type", "hash", NULL};
     static const char *const skipping[] = {"xargs", "timeout", "nice", "stdbuf", NULL};
-    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    const char *base = basename(name);
 
     if (command->skips &&
         (name[0] == '-' || !shell_is_program(name) || strchr("0123456789", name[0])))
@@ -242,7 +242,7 @@ static int take_url(struct shell_scan *s, const struct shell_word *word, const c
 /* What alias or source is given. */
 static int take_definition(struct shell_scan *s, bool alias, struct command *command)
 {
-    const char *where = s->at, *slash;
+    const char *where = s->at;
     struct shell_word word;
     int r = shell_read_word(s, &word);
 
@@ -253,8 +253,7 @@ static int take_definition(struct shell_scan *s, bool alias, struct command *com
         word.text[strcspn(word.text, "=")] = '\0';
         return tell(s, SHELL_DEFINED, word.text, where);
     }
-    slash = strrchr(word.text, '/');
-    return tell_found(s, SHELL_SOURCED, slash ? slash + 1 : word.text, where);
+    return tell_found(s, SHELL_SOURCED, basename(word.text), where);
 }
 
 static int take_word(struct shell_scan *s, struct command *command)

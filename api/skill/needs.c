@@ -225,12 +225,8 @@ static int on_shell(void *user, const struct shell_found *found)
 
 static int add_argument(struct needs_reader *r, const struct imports_use *use)
 {
-    static const char *const folders[] = {"/usr/local/bin/", "/usr/bin/", "/bin/"};
-    const char *name = use->found->module;
+    const char *name = shell_program_name(use->found->module);
 
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-        if (strncmp(name, folders[i], strlen(folders[i])) == 0)
-            name += strlen(folders[i]);
     return shell_is_program(name)
                ? add_program(r, name, use->file, use->found->line, use->found->guarded)
                : 0;

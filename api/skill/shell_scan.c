@@ -18,6 +18,17 @@ bool shell_is_program(const char *name)
                len;
 }
 
+const char *shell_program_name(const char *path)
+{
+    static const char *const folders[] = {"/usr/local/bin/", "/usr/bin/", "/bin/", "/usr/sbin/",
+                                          "/sbin/"};
+
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+            return path + strlen(folders[i]);
+    return path;
+}
+
 static bool is_one_of(const char *const *words, const char *text)
 {
     while (*words && strcmp(*words, text) != 0)
@@ -52,14 +63,7 @@ static int tell_found(struct shell_scan *s, enum shell_kind kind, const char *na
 
 static int tell(struct shell_scan *s, enum shell_kind kind, const char *name, const char *where)
 {
-    static const char *const folders[] = {"/usr/local/bin/", "/usr/bin/", "/bin/", "/usr/sbin/",
-                                          "/sbin/"};
-
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-        if (strncmp(name, folders[i], strlen(folders[i])) == 0) {
-            name += strlen(folders[i]);
-            break;
-        }
+    name = shell_program_name(name);
     if (!s->found || !shell_is_program(name) || (kind == SHELL_PROGRAM && is_builtin(name)))
         return 0;
     return tell_found(s, kind, name, where);

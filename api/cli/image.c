@@ -79,21 +79,13 @@ static cJSON *describe(const struct image_stored *image)
     return json;
 }
 
-static void add_strings(cJSON *json, const char *key, const struct skill_strings *strings)
-{
-    cJSON *array = cJSON_AddArrayToObject(json, key);
-
-    for (size_t i = 0; i < strings->len; i++)
-        cJSON_AddItemToArray(array, cJSON_CreateString(strings->items[i]));
-}
-
 static int print_list_json(const struct image_store *store, const struct skill_strings *recipes)
 {
     cJSON *json = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(json, "images");
 
     for (unsigned i = 0; i < store->n; i++)
         cJSON_AddItemToArray(list, describe(&store->list[i]));
-    add_strings(json, "not_built", recipes);
+    verbs_add_strings(json, "not_built", recipes);
     return verbs_print_tree(json);
 }
 
@@ -233,11 +225,11 @@ static int show(const struct cli *cli, const struct options *options)
         return image_write_spdx(cli, image, hex, &err) < 0 ? verbs_failed(&err) : CLI_OK;
     json = describe(image);
     cJSON_AddStringToObject(json, "sha256", hex);
-    add_strings(json, "modules", &image->manifest.modules);
-    add_strings(json, "standard_library", &image->manifest.standard);
-    add_strings(json, "python_packages", &image->manifest.packages);
-    add_strings(json, "node_modules", &image->manifest.node_modules);
-    add_strings(json, "programs", &image->manifest.programs);
+    verbs_add_strings(json, "modules", &image->manifest.modules);
+    verbs_add_strings(json, "standard_library", &image->manifest.standard);
+    verbs_add_strings(json, "python_packages", &image->manifest.packages);
+    verbs_add_strings(json, "node_modules", &image->manifest.node_modules);
+    verbs_add_strings(json, "programs", &image->manifest.programs);
     add_debian(json, image);
     return options->json ? verbs_print_tree(steal_ptr(&json)) : print_one(image, json);
 }

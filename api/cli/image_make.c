@@ -203,8 +203,7 @@ static void name_of_file(const char *path, char ret[IMAGE_NAME_SIZE])
     char real[PATH_MAX];
     struct stat st;
     const bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode) && realpath(path, real);
-    const char *whole = is_folder ? real : path, *slash = strrchr(whole, '/');
-    const char *file = slash ? slash + 1 : whole;
+    const char *file = basename(is_folder ? real : path);
     size_t n = 0, end = strlen(file);
 
     for (const char *dot = strstr(file, ".tar"); dot; dot = NULL)

@@ -44,15 +44,6 @@ static int find_names(const struct cli *cli, struct skill_strings *ret)
     return r < 0 ? r : add_folder(cli_join(cli->images_dir, "recipes", folder), ".yaml", ret);
 }
 
-static bool has(const struct skill_strings *strings, const char *text)
-{
-    for (size_t i = 0; i < strings->len; i++) {
-        if (strcmp(strings->items[i], text) == 0)
-            return true;
-    }
-    return false;
-}
-
 int image_recipes_find(const struct cli *cli, const struct image_store *store,
                        struct skill_strings *ret)
 {
@@ -62,7 +53,8 @@ int image_recipes_find(const struct cli *cli, const struct image_store *store,
     for (size_t i = 0; r == 0 && i < names.len; i++) {
         const char *name = names.items[i];
 
-        if (!image_store_find(store, name) && !has(ret, name) && image_can_build(cli, name))
+        if (!image_store_find(store, name) && !skill_strings_has(ret, name) &&
+            image_can_build(cli, name))
             r = skill_strings_add(ret, "%s", name);
     }
     return r;
@@ -80,7 +72,7 @@ const char *image_recipes_hint(const struct cli *cli, const struct image_store *
         nearest_offer(&nearest, store->list[i].name);
     for (size_t i = 0; i < recipes.len; i++)
         nearest_offer(&nearest, recipes.items[i]);
-    if (has(&recipes, name))
+    if (skill_strings_has(&recipes, name))
         (void)snprintf(out, IMAGE_HINT_SIZE, "; it is made by `skillvm image build %s`", name);
     else
         (void)snprintf(out, IMAGE_HINT_SIZE, "%s", nearest_hint(&nearest, near));

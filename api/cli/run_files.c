@@ -19,13 +19,6 @@
 /* As deep as the daemon takes it. */
 #define DEPTH_MAX 32u
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* Takes over what file owns, on failure too. */
 static int append(struct run_files *files, struct run_file file, struct err *err)
 {
@@ -100,13 +93,13 @@ static int add_folder(struct run_files *files, const char *path, const char *nam
  */
 static char *name_of(const char *path)
 {
-    const char *last = last_part(path);
+    const char *last = basename(path);
     _cleanup_free_ char *real = NULL;
 
     if (*last && strcmp(last, ".") != 0 && strcmp(last, "..") != 0)
         return strdup(last);
     real = realpath(path, NULL);
-    return real ? strdup(last_part(real)) : NULL;
+    return real ? strdup(basename(real)) : NULL;
 }
 
 int run_files_add(struct run_files *files, const char *argument, struct err *err)
@@ -140,7 +133,7 @@ static int upload(struct run_file *file, const struct cli *cli, struct err *err)
         file->fd = open(file->path, O_RDONLY | O_CLOEXEC);
     if (file->fd < 0)
         return err_set_errno(err, errno, "cannot open the file \"%s\"", file->path);
-    if (skillvm_upload(cli->client, file->fd, last_part(file->name), &text, &error) < 0)
+    if (skillvm_upload(cli->client, file->fd, basename(file->name), &text, &error) < 0)
         return remote_explain(cli, &error, err);
     json = cJSON_Parse(text);
     skillvm_free(text);

@@ -35,14 +35,6 @@ int skill_load(const char *path, int tar_fd, struct skill_archive *ret_archive,
     return 0;
 }
 
-static void add_strings(cJSON *json, const char *key, const struct skill_strings *strings)
-{
-    cJSON *array = cJSON_AddArrayToObject(json, key);
-
-    for (size_t i = 0; i < strings->len; i++)
-        cJSON_AddItemToArray(array, cJSON_CreateString(strings->items[i]));
-}
-
 static int print_json(const struct skill *skill, bool can_run,
                       const struct skill_strings *errors)
 {
@@ -52,8 +44,8 @@ static int print_json(const struct skill *skill, bool can_run,
     cJSON_AddBoolToObject(json, "can_run", can_run);
     (void)verbs_add_text(json, "name", skill->name);
     (void)verbs_add_text(json, "version", skill->version);
-    add_strings(json, "warnings", &skill->warnings);
-    add_strings(json, "errors", errors);
+    verbs_add_strings(json, "warnings", &skill->warnings);
+    verbs_add_strings(json, "errors", errors);
     return verbs_print_tree(json);
 }
 

@@ -2,6 +2,7 @@
 #include "api/cli/verbs.h"
 
 #include "api/cli/remote.h"
+#include "api/skill/skill.h"
 #include "base/fd.h"
 
 #include <cjson/cJSON.h>
@@ -261,6 +262,14 @@ const char *verbs_skill(const struct cJSON *json, char *out)
 bool verbs_add_text(struct cJSON *json, const char *key, const char *text)
 {
     return !text || cJSON_AddStringToObject(json, key, text);
+}
+
+void verbs_add_strings(cJSON *json, const char *key, const struct skill_strings *strings)
+{
+    cJSON *array = cJSON_AddArrayToObject(json, key);
+
+    for (size_t i = 0; i < strings->len; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateString(strings->items[i]));
 }
 
 double verbs_number(const struct cJSON *json, const char *key)

@@ -15,6 +15,7 @@
 #define VERBS_ANY_NUMBER 1000000 /* of arguments: the kernel takes fewer */
 
 struct cJSON;
+struct skill_strings;
 struct skillvm_error;
 
 /*
@@ -92,6 +93,9 @@ const char *verbs_text(const struct cJSON *json, const char *key);
 const char *verbs_skill(const struct cJSON *json, char *out);
 /* Adds a string member where text is not NULL. False without memory. */
 bool verbs_add_text(struct cJSON *json, const char *key, const char *text);
+/* An array of them, also of none. */
+void verbs_add_strings(struct cJSON *json, const char *key,
+                       const struct skill_strings *strings);
 /* The number member of a JSON object, or 0. */
 double verbs_number(const struct cJSON *json, const char *key);
 

@@ -46,6 +46,11 @@ bool skill_archive_is_wheel(const struct archive_entry_info *entry)
            !strchr(entry->path + folder, '/') && text_ends_with(entry->path, ".whl");
 }
 
+void skill_archive_sort(struct skill_archive *archive)
+{
+    qsort(archive->entries, archive->n_entries, sizeof(*archive->entries), compare_paths);
+}
+
 const struct archive_entry_info *skill_archive_find(const struct skill_archive *archive,
                                                     const char *path)
 {

@@ -116,6 +116,8 @@ int skill_archive_add(struct skill_archive *archive, const struct archive_entry_
 void skill_archive_entry_finish(struct archive_entry_info *entry);
 /* Whether it is a Python package that the skill brings: a file "NAME.whl" in WHEELS_FOLDER. */
 bool skill_archive_is_wheel(const struct archive_entry_info *entry);
+/* By their paths, as skill_archive_find() needs them. */
+void skill_archive_sort(struct skill_archive *archive);
 /* The entry with this path, borrowed, or NULL. */
 const struct archive_entry_info *skill_archive_find(const struct skill_archive *archive,
                                                     const char *path);

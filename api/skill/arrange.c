@@ -12,13 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_paths(const void *a, const void *b)
-{
-    const struct archive_entry_info *x = a, *y = b;
-
-    return strcmp(x->path, y->path);
-}
-
 /* Takes the last component off a path; "" is left of one that is alone. */
 static bool cut_last(char *path)
 {
@@ -31,8 +24,7 @@ static bool cut_last(char *path)
 static int sort(struct ingest *in, struct err *err)
 {
     (void)err;
-    qsort(in->archive.entries, in->archive.n_entries, sizeof(*in->archive.entries),
-          compare_paths);
+    skill_archive_sort(&in->archive);
     return 0;
 }
 

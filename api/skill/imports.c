@@ -261,9 +261,7 @@ static int read_file(struct follow *f, int tar_fd, const struct file *file, uint
 /* The folder of a file as a root, borrowed from f, or NULL without memory. */
 static const char *root_of(struct follow *f, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-
-    if (skill_strings_add(&f->roots, "%.*s", slash ? (int)(slash + 1 - path) : 0, path) < 0)
+    if (skill_strings_add(&f->roots, "%.*s", (int)(basename(path) - path), path) < 0)
         return NULL;
     return f->roots.items[f->roots.len - 1];
 }

@@ -134,11 +134,8 @@ static int check_target(const char *raw, const char *path, struct err *err)
 /* Finder's leavings in zips are no part of any skill. */
 static bool is_litter(const char *path)
 {
-    const char *name = strrchr(path, '/');
-
-    name = name ? name + 1 : path;
     return strcmp(path, "__MACOSX") == 0 || strncmp(path, "__MACOSX/", 9) == 0 ||
-           strcmp(name, ".DS_Store") == 0;
+           strcmp(basename(path), ".DS_Store") == 0;
 }
 
 static int read_file(struct ingest *in, struct archive *a, const struct source *source,

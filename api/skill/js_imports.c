@@ -89,9 +89,8 @@ static int add_file(struct follow *f, const char *path)
 
     if (!entry || entry->type != ARCHIVE_ENTRY_FILE)
         return 0;
-    for (size_t i = 0; i < f->files.len; i++)
-        if (strcmp(f->files.items[i], path) == 0)
-            return 1;
+    if (skill_strings_has(&f->files, path))
+        return 1;
     if (f->files.len == IMPORTS_WALK_FILES_MAX)
         return 0;
     return skill_strings_add(&f->files, "%s", path) < 0 ? -ENOMEM : 1;
@@ -103,10 +102,9 @@ static int follow_path(struct follow *f, const char *module)
     static const char *const ends[] = {"",          ".js",        ".mjs",      ".cjs",
                                        "/index.js", "/index.mjs", "/index.cjs"};
     char path[PATH_SIZE], file[PATH_SIZE + sizeof("/index.mjs")];
-    const char *slash = strrchr(f->file, '/');
     int r = 0;
 
-    if (!names_resolve(f->file, slash ? (size_t)(slash + 1 - f->file) : 0, module, path))
+    if (!names_resolve(f->file, (size_t)(basename(f->file) - f->file), module, path))
         return 0;
     for (size_t i = 0; r == 0 && i < sizeof(ends) / sizeof(ends[0]); i++) {
         (void)snprintf(file, sizeof(file), "%s%s", path,

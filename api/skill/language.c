@@ -44,8 +44,7 @@ static bool has_word(const char *words, const char *word, size_t len,
 
 const struct language *language_of_path(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
+    const char *name = basename(path), *dot = strrchr(name, '.');
 
     for (size_t i = 0; dot && dot > name && i < sizeof(languages) / sizeof(languages[0]); i++) {
         if (has_word(languages[i].extensions, dot + 1, strlen(dot + 1), strncmp))

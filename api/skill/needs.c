@@ -225,12 +225,8 @@ static int on_shell(void *user, const struct shell_found *found)
 
 static int add_argument(struct needs_reader *r, const struct imports_use *use)
 {
-    static const char *const folders[] = {"/usr/local/bin/", "/usr/bin/", "/bin/"};
-    const char *name = use->found->module;
+    const char *name = shell_program_name(use->found->module);
 
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-        if (strncmp(name, folders[i], strlen(folders[i])) == 0)
-            name += strlen(folders[i]);
     return shell_is_program(name)
                ? add_program(r, name, use->file, use->found->line, use->found->guarded)
                : 0;
@@ -286,10 +282,9 @@ static void read_shebang(const char *text, size_t len, char ret_name[NEEDS_TEXT_
     memcpy(line, text + 2, (size_t)(end - text) - 2);
     line[(size_t)(end - text) - 2] = '\0';
     while ((word = strsep(&at, " \t\r"))) {
-        if (!*word || word[0] == '-' || strchr(word, '=') ||
-            strcmp(needs_base_name(word), "env") == 0)
+        if (!*word || word[0] == '-' || strchr(word, '=') || strcmp(basename(word), "env") == 0)
             continue;
-        strcpy(ret_name, needs_base_name(word));
+        strcpy(ret_name, basename(word));
         return;
     }
 }
@@ -305,8 +300,7 @@ static bool is_in_package(const struct needs_reader *r, const char *path)
 {
     char init[TAR_PATH_MAX + sizeof("__init__.py")];
 
-    (void)snprintf(init, sizeof(init), "%.*s__init__.py", (int)(needs_base_name(path) - path),
-                   path);
+    (void)snprintf(init, sizeof(init), "%.*s__init__.py", (int)(basename(path) - path), path);
     return skill_archive_find(r->archive, init);
 }
 
@@ -385,7 +379,7 @@ static int read_file(struct needs_reader *r, const struct needs_file *file,
     *ret_language = READ_NOTHING;
     if (result < 0 || needs_is_aside(path))
         return result;
-    if (strcmp(needs_base_name(path), "requirements.txt") == 0)
+    if (strcmp(basename(path), "requirements.txt") == 0)
         return needs_read_requirements(r, path, text, file->len);
     read_shebang(text, file->len, program);
     if (!python && !shell && !node && program[0]) {
@@ -397,7 +391,7 @@ static int read_file(struct needs_reader *r, const struct needs_file *file,
     } else if (!python && !shell && !node) {
         result = add_language(r, file);
     }
-    if (result == 0 && strcmp(needs_base_name(path), "package.json") == 0)
+    if (result == 0 && strcmp(basename(path), "package.json") == 0)
         return needs_read_package(r, path, text, file->len);
     if (result == 0 && shell && is_script(r, file))
         result = add_script(r, path, "bash", "bash");

@@ -9,13 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-const char *needs_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 bool needs_is_aside(const char *path)
 {
     static const char *const folders[] = {
@@ -32,7 +25,7 @@ bool needs_is_aside(const char *path)
 
 static bool is_code(const struct archive_entry_info *entry)
 {
-    const char *name = needs_base_name(entry->path);
+    const char *name = basename(entry->path);
 
     return text_ends_with(name, ".py") || text_ends_with(name, ".sh") ||
            text_ends_with(name, ".bash") || strcmp(name, "requirements.txt") == 0 ||
@@ -48,7 +41,7 @@ static bool is_text(const struct archive_entry_info *entry)
                                        ".rb",  ".go",  ".json", ".mts", ".php",  ".lua",
                                        ".R",   ".ps1", ".yaml", ".yml", ".toml", ".cfg",
                                        ".ini", ".env", ".html"};
-    const char *name = needs_base_name(entry->path);
+    const char *name = basename(entry->path);
 
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
         if (text_ends_with(name, ends[i]))
@@ -117,7 +110,7 @@ int needs_sort_names(struct needs_reader *r)
         const struct archive_entry_info *entry = &r->archive->entries[i];
 
         r->names[i] =
-            (struct needs_name){needs_base_name(entry->path), entry->type == ARCHIVE_ENTRY_DIR};
+            (struct needs_name){basename(entry->path), entry->type == ARCHIVE_ENTRY_DIR};
     }
     qsort(r->names, n, sizeof(*r->names), compare_names);
     return 0;

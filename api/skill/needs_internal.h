@@ -46,8 +46,6 @@ struct needs_reader {
  * guarded if this one is too. 0 or -ENOMEM.
  */
 int needs_add(struct needs_reader *r, const struct needs_item *item);
-/* The last name of a path. */
-const char *needs_base_name(const char *path);
 /* In a folder whose files are not the skill's own, or are not run by its users. */
 bool needs_is_aside(const char *path);
 /* Chooses what is read, code before all else. Returns how many bytes that is. */

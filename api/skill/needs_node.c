@@ -164,8 +164,7 @@ int needs_read_package(struct needs_reader *r, const char *file, const char *tex
         return 0;
     name = json_strdup_member(all, "name", NEEDS_TEXT_MAX);
     if (name)
-        result =
-            insert_package(&r->packages, file, (size_t)(needs_base_name(file) - file), name);
+        result = insert_package(&r->packages, file, (size_t)(basename(file) - file), name);
     if (result == 0 && is_in_place(file) && json_find(all, "engines", &object))
         result = add_engine(r, place, object);
     if (result == 0 && is_in_place(file) && json_find(all, "dependencies", &object))

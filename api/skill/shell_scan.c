@@ -18,6 +18,17 @@ bool shell_is_program(const char *name)
                len;
 }
 
+const char *shell_program_name(const char *path)
+{
+    static const char *const folders[] = {"/usr/local/bin/", "/usr/bin/", "/bin/", "/usr/sbin/",
+                                          "/sbin/"};
+
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+            return path + strlen(folders[i]);
+    return path;
+}
+
 static bool is_one_of(const char *const *words, const char *text)
 {
     while (*words && strcmp(*words, text) != 0)
@@ -52,14 +63,7 @@ static int tell_found(struct shell_scan *s, enum shell_kind kind, const char *na
 
 static int tell(struct shell_scan *s, enum shell_kind kind, const char *name, const char *where)
 {
-    static const char *const folders[] = {"/usr/local/bin/", "/usr/bin/", "/bin/", "/usr/sbin/",
-                                          "/sbin/"};
-
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-        if (strncmp(name, folders[i], strlen(folders[i])) == 0) {
-            name += strlen(folders[i]);
-            break;
-        }
+    name = shell_program_name(name);
     if (!s->found || !shell_is_program(name) || (kind == SHELL_PROGRAM && is_builtin(name)))
         return 0;
     return tell_found(s, kind, name, where);
@@ -181,7 +185,7 @@ static int take_name(struct shell_scan *s, const char *name, const char *where,
                                            "builtin", "command", NULL};
     static const char *const asking[] = {"which", "type", "hash", NULL};
     static const char *const skipping[] = {"xargs", "timeout", "nice", "stdbuf", NULL};
-    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    const char *base = basename(name);
 
     if (command->skips &&
         (name[0] == '-' || !shell_is_program(name) || strchr("0123456789", name[0])))
@@ -242,7 +246,7 @@ static int take_url(struct shell_scan *s, const struct shell_word *word, const c
 /* What alias or source is given. */
 static int take_definition(struct shell_scan *s, bool alias, struct command *command)
 {
-    const char *where = s->at, *slash;
+    const char *where = s->at;
     struct shell_word word;
     int r = shell_read_word(s, &word);
 
@@ -253,8 +257,7 @@ static int take_definition(struct shell_scan *s, bool alias, struct command *com
         word.text[strcspn(word.text, "=")] = '\0';
         return tell(s, SHELL_DEFINED, word.text, where);
     }
-    slash = strrchr(word.text, '/');
-    return tell_found(s, SHELL_SOURCED, slash ? slash + 1 : word.text, where);
+    return tell_found(s, SHELL_SOURCED, basename(word.text), where);
 }
 
 static int take_word(struct shell_scan *s, struct command *command)

@@ -38,5 +38,7 @@ typedef int (*shell_found_fn)(void *user, const struct shell_found *found);
 int shell_scan(const char *text, size_t len, shell_found_fn found, void *user);
 /* True for what can be a program's name: letters, digits and "._+-", not all digits. */
 bool shell_is_program(const char *name);
+/* Without the folder of the system's that it is in, if it is in one. */
+const char *shell_program_name(const char *path);
 
 #endif

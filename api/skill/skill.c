@@ -52,6 +52,14 @@ int skill_strings_append(struct skill_strings *list, const struct skill_strings 
     return list->error;
 }
 
+bool skill_strings_has(const struct skill_strings *list, const char *text)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (strcmp(list->items[i], text) == 0)
+            return true;
+    return false;
+}
+
 int skill_strings_insert(struct skill_strings *list, const char *text, size_t max)
 {
     size_t low = 0, high = list->len;

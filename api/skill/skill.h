@@ -27,6 +27,7 @@ int skill_strings_add(struct skill_strings *list, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Appends copies of another list's. As above. */
 int skill_strings_append(struct skill_strings *list, const struct skill_strings *more);
+bool skill_strings_has(const struct skill_strings *list, const char *text);
 /*
  * Puts text in its place in a list that is sorted by its bytes. No effect when it is there, or
  * when max are. 0 or -ENOMEM.

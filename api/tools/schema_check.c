@@ -117,11 +117,7 @@ static int check_required(const cJSON *schema, const struct skill_strings *keys,
     const cJSON *item;
 
     cJSON_ArrayForEach(item, member(schema, "required")) {
-        bool found = !cJSON_IsString(item);
-
-        for (size_t i = 0; !found && i < keys->len; i++)
-            found = strcmp(keys->items[i], item->valuestring) == 0;
-        if (!found)
+        if (cJSON_IsString(item) && !skill_strings_has(keys, item->valuestring))
             return err_set(err, EINVAL, "the argument \"%.*s\" is missing", SHOWN,
                            item->valuestring);
     }

@@ -6,6 +6,7 @@
 #include "api/skill/ingest.h"
 #include "api/wheels/tags.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -183,13 +184,6 @@ static int add_commands(struct layer *layer, const struct archive_entry_info *en
     return r;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t len = strlen(text), n = strlen(end);
-
-    return len >= n && strcmp(text + len - n, end) == 0;
-}
-
 static int settle_entry(struct layer *layer, size_t at, struct err *err)
 {
     struct archive_entry_info *entry = &layer->in.archive.entries[at];
@@ -207,7 +201,7 @@ static int settle_entry(struct layer *layer, size_t at, struct err *err)
         return r;
     if (script)
         return settle_script(layer, at, err);
-    return strchr(place, '/') && ends_with(place, ".dist-info/entry_points.txt")
+    return strchr(place, '/') && text_ends_with(place, ".dist-info/entry_points.txt")
                ? add_commands(layer, &seen, err)
                : 0;
 }
@@ -330,7 +324,7 @@ static int look_at(void *user, const struct tar_header *header)
         return slash && strcmp(slash, "/METADATA") == 0
                    ? add_package(manifest, path, first - (sizeof(info) - 1))
                    : 0;
-    if (!ends_with(path, ".py") && !ends_with(path, ".so"))
+    if (!text_ends_with(path, ".py") && !text_ends_with(path, ".so"))
         return 0;
     return add_module(manifest, path, slash ? first : strcspn(path, "."));
 }

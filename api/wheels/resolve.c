@@ -188,15 +188,6 @@ static int load(struct search *s, struct wheel *wheel, struct err *err)
     return 0;
 }
 
-static bool has_text(const struct skill_strings *list, const char *text)
-{
-    for (size_t i = 0; i < list->len; i++) {
-        if (strcmp(list->items[i], text) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* 1, or 0 with the reason, or -errno. */
 static int meets(struct search *s, const struct requirement *q, struct wheel *wheel,
                  char why[WHY_SIZE], struct err *err)
@@ -217,7 +208,7 @@ static int meets(struct search *s, const struct requirement *q, struct wheel *wh
     r = wheel->sha256[0] ? 0 : s->in->digest(s->in->ctx, wheel, err);
     if (r < 0)
         return r;
-    if (!has_text(&q->sha256, wheel->sha256))
+    if (!skill_strings_has(&q->sha256, wheel->sha256))
         (void)snprintf(why, WHY_SIZE, "has another hash");
     return !why[0];
 }
@@ -304,7 +295,7 @@ static bool has_all(const struct skill_strings *list, const struct skill_strings
 {
     size_t n = 0;
 
-    while (n < texts->len && has_text(list, texts->items[n]))
+    while (n < texts->len && skill_strings_has(list, texts->items[n]))
         n++;
     return n == texts->len;
 }

@@ -115,17 +115,14 @@ static int take_requirement(const struct reading *in, const struct requirements_
 /* The path of a file that another one names, from the skill's root. */
 static int join(const struct reading *in, const char *name, struct err *err)
 {
-    const char *slash = strrchr(in->path, '/');
     char joined[2 * NAMES_PATH_MAX], path[NAMES_PATH_MAX + 1];
 
-    (void)snprintf(joined, sizeof(joined), "%.*s%.1024s",
-                   slash ? (int)(slash + 1 - in->path) : 0, in->path, name);
+    (void)snprintf(joined, sizeof(joined), "%.*s%.1024s", (int)(basename(in->path) - in->path),
+                   in->path, name);
     if (names_clean(joined, path, NULL) < 0)
         return refuse(in, "-r names a file of the skill, below this one's folder", err);
-    for (size_t i = 0; i < in->files->len; i++) {
-        if (strcmp(in->files->items[i], path) == 0)
-            return 0;
-    }
+    if (skill_strings_has(in->files, path))
+        return 0;
     if (in->files->len == WANTED_FILES_MAX)
         return refuse(in, "there are too many files of requirements", err);
     return skill_strings_add(in->files, "%s", path) < 0 ? err_no_memory(err) : 0;

@@ -224,11 +224,11 @@ static const struct sample samples[] = {
        .content = "import subprocess\nsubprocess.run(['git', 'log'])\n"
                   "subprocess.check_output(\"ls | wc -l\", shell=True)\n"}},
      {NULL}},
-    {"a program in a list",
+    {"programs in lists",
      {{.path = "main.py",
-       .content =
-           "import subprocess\nr = subprocess.run(\n    [\n        'ffmpeg', '-i', x])\n"}},
-     {PROGRAM("main.py line 4", "ffmpeg")}},
+       .content = "import subprocess\nr = subprocess.run(\n    [\n        'ffmpeg', '-i', x])\n"
+                  "subprocess.run(['/usr/sbin/sendmail', x])\n"}},
+     {PROGRAM("main.py line 4", "ffmpeg"), PROGRAM("main.py line 5", "sendmail")}},
     {"a program in a list with a name",
      {{.path = "main.py", .content = "cmd = ['soffice', '--headless']\nrun(cmd)\n"}},
      {PROGRAM("main.py line 1", "soffice")}},

@@ -325,14 +325,13 @@ static void write_all(struct json_writer *w, const struct change *change)
 
 int change_entry_write(const struct change *change, struct buf *ret)
 {
-    struct json_writer w = json_writer_init(CHANGE_ENTRY_BYTES_MAX);
+    struct json_writer w;
 
     /* A row may have more than a change has room for. */
     if (change->kind == CHANGE_SKILL && change->skill.packages[0] &&
         change->skill.packages[0] != '[')
         return -E2BIG;
-    json_write_open(&w, NULL, '{');
-    json_write_number(&w, "schema", CHANGE_ENTRY_SCHEMA);
+    w = entry_begin(CHANGE_ENTRY_BYTES_MAX, CHANGE_ENTRY_SCHEMA);
     write_all(&w, change);
     json_write_close(&w, '}');
     return json_writer_end(&w, ret);
@@ -354,10 +353,8 @@ int change_entry_parse_begin(const char *data, size_t len, char ret_bucket[CHANG
 
 int change_entry_write_begin(const char *bucket, struct buf *ret)
 {
-    struct json_writer w = json_writer_init(CHANGE_ENTRY_BYTES_MAX);
+    struct json_writer w = entry_begin(CHANGE_ENTRY_BYTES_MAX, CHANGE_ENTRY_SCHEMA);
 
-    json_write_open(&w, NULL, '{');
-    json_write_number(&w, "schema", CHANGE_ENTRY_SCHEMA);
     json_write_string(&w, "bucket", bucket);
     json_write_close(&w, '}');
     return json_writer_end(&w, ret);

@@ -59,10 +59,8 @@ int deed_entry_parse(const char *key, const char *data, size_t len, struct deed 
 
 int deed_entry_write(const struct deed *deed, struct buf *ret)
 {
-    struct json_writer w = json_writer_init(DEED_ENTRY_BYTES_MAX);
+    struct json_writer w = entry_begin(DEED_ENTRY_BYTES_MAX, DEED_ENTRY_SCHEMA);
 
-    json_write_open(&w, NULL, '{');
-    json_write_number(&w, "schema", DEED_ENTRY_SCHEMA);
     json_write_number(&w, "id", deed->id);
     json_write_number(&w, "at_ns", deed->at_ns);
     json_write_string(&w, "tenant", deed->tenant);

@@ -7,6 +7,15 @@
 #include <errno.h>
 #include <string.h>
 
+struct json_writer entry_begin(size_t max, uint32_t schema)
+{
+    struct json_writer w = json_writer_init(max);
+
+    json_write_open(&w, NULL, '{');
+    json_write_number(&w, "schema", schema);
+    return w;
+}
+
 int entry_take_object(const char *data, size_t len, uint32_t newest, struct json_slice *ret,
                       enum node_refusal *ret_why)
 {
@@ -55,6 +64,22 @@ int entry_take_text(struct json_slice object, const char *key, char *ret, size_t
         return -EINVAL;
     memcpy(ret, text, strlen(text) + 1);
     return 0;
+}
+
+int entry_take_one_of(struct json_slice object, const char *key, const char *const *words,
+                      unsigned n, unsigned *ret)
+{
+    char word[16];
+
+    if (entry_take_text(object, key, word, sizeof(word)) < 0)
+        return -EINVAL;
+    for (unsigned i = 0; i < n; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            *ret = i;
+            return 0;
+        }
+    }
+    return -EINVAL;
 }
 
 bool entry_is_plain(const char *text)

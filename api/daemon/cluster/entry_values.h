@@ -5,9 +5,12 @@
 
 #include "api/daemon/cluster/node_entry.h"
 #include "api/json/json_walk.h"
+#include "api/json/json_write.h"
 
 #include <stdint.h>
 
+/* Opens an object of up to max bytes, with the number of its schema. */
+struct json_writer entry_begin(size_t max, uint32_t schema);
 /*
  * An object with the number of a schema, up to the newest that is known. 0, or -EINVAL with
  * *ret_why: NODE_MALFORMED or NODE_NEWER.
@@ -22,6 +25,10 @@ int entry_take_number(struct json_slice object, const char *key, uint64_t max, u
 int entry_take_bool(struct json_slice object, const char *key, bool *ret);
 /* A string of up to size - 1 bytes once decoded, without a NUL. */
 int entry_take_text(struct json_slice object, const char *key, char *ret, size_t size);
+
+/* Its place among n words, of which none is longer than 15 bytes. */
+int entry_take_one_of(struct json_slice object, const char *key, const char *const *words,
+                      unsigned n, unsigned *ret);
 
 /* A text for people, without what a terminal or a log would act on. */
 bool entry_is_plain(const char *text);

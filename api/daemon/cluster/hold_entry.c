@@ -33,10 +33,8 @@ int hold_entry_parse(const char *data, size_t len, struct hold *ret)
 
 int hold_entry_write(const struct hold *hold, struct buf *ret)
 {
-    struct json_writer w = json_writer_init(HOLD_ENTRY_BYTES_MAX);
+    struct json_writer w = entry_begin(HOLD_ENTRY_BYTES_MAX, HOLD_ENTRY_SCHEMA);
 
-    json_write_open(&w, NULL, '{');
-    json_write_number(&w, "schema", HOLD_ENTRY_SCHEMA);
     json_write_string(&w, "node", hold->node);
     json_write_string(&w, "instance", hold->instance);
     json_write_string(&w, "execution", hold->execution);

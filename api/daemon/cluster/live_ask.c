@@ -20,18 +20,9 @@ static const char *const states[] = {
 };
 #define STATES (sizeof(states) / sizeof(states[0]))
 
-static struct json_writer begin(void)
-{
-    struct json_writer w = json_writer_init(LINE_MAX_BYTES);
-
-    json_write_open(&w, NULL, '{');
-    json_write_number(&w, "schema", LIVE_SCHEMA);
-    return w;
-}
-
 int live_ask_write(const struct live_ask *ask, struct buf *ret)
 {
-    struct json_writer w = begin();
+    struct json_writer w = entry_begin(LINE_MAX_BYTES, LIVE_SCHEMA);
 
     json_write_string(&w, "tenant", ask->tenant);
     json_write_string(&w, "id", ask->id);
@@ -78,7 +69,7 @@ int live_ask_parse(const char *data, size_t len, struct live_ask *ret)
 
 int live_answer_write(const struct live_answer *answer, struct buf *out)
 {
-    struct json_writer w = begin();
+    struct json_writer w = entry_begin(LINE_MAX_BYTES, LIVE_SCHEMA);
     _cleanup_buf_ struct buf line = {0};
     int r;
 
@@ -125,21 +116,6 @@ bool live_next_piece(const struct live_answer *answer, size_t *at, struct live_p
     return true;
 }
 
-static int take_state(struct json_slice object, enum live_state *ret)
-{
-    char word[16];
-
-    if (entry_take_text(object, "state", word, sizeof(word)) < 0)
-        return -EINVAL;
-    for (unsigned i = 0; i < STATES; i++) {
-        if (strcmp(word, states[i]) == 0) {
-            *ret = (enum live_state)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
-}
-
 /* All that is behind the line are pieces. */
 static int take_pieces(const char *data, size_t len, struct live_answer *ret)
 {
@@ -162,10 +138,11 @@ int live_answer_parse(const char *data, size_t len, struct live_answer *ret)
     struct live_answer answer = {0};
     struct json_slice object;
     enum node_refusal unused;
+    unsigned state;
 
     if (!end ||
         entry_take_object(data, (size_t)(end - data), LIVE_SCHEMA, &object, &unused) < 0 ||
-        take_state(object, &answer.state) < 0 ||
+        entry_take_one_of(object, "state", states, STATES, &state) < 0 ||
         entry_take_text(object, "image", answer.image, sizeof(answer.image)) < 0 ||
         !entry_is_plain(answer.image) ||
         entry_take_text(object, "image_reason", answer.image_reason,
@@ -173,6 +150,7 @@ int live_answer_parse(const char *data, size_t len, struct live_answer *ret)
         !entry_is_plain(answer.image_reason) ||
         take_pieces(end + 1, len - (size_t)(end + 1 - data), &answer) < 0)
         return -EINVAL;
+    answer.state = (enum live_state)state;
     *ret = answer;
     return 0;
 }

@@ -91,10 +91,8 @@ int load_entry_parse(const char *key, const char *data, size_t len, struct load 
 
 int load_entry_write(const struct load *load, struct buf *ret)
 {
-    struct json_writer w = json_writer_init(LOAD_BYTES_MAX);
+    struct json_writer w = entry_begin(LOAD_BYTES_MAX, LOAD_SCHEMA);
 
-    json_write_open(&w, NULL, '{');
-    json_write_number(&w, "schema", LOAD_SCHEMA);
     json_write_string(&w, "node", load->node);
     json_write_string(&w, "instance", load->instance);
     json_write_number(&w, "free", load->free);

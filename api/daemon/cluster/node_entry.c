@@ -202,10 +202,8 @@ static void write_snapshots(struct json_writer *w, const struct node_entry *entr
 
 int node_entry_write(const struct node_entry *entry, struct buf *ret)
 {
-    struct json_writer w = json_writer_init(NODE_ENTRY_BYTES_MAX);
+    struct json_writer w = entry_begin(NODE_ENTRY_BYTES_MAX, NODE_ENTRY_SCHEMA);
 
-    json_write_open(&w, NULL, '{');
-    json_write_number(&w, "schema", NODE_ENTRY_SCHEMA);
     node_entry_write_members(&w, entry);
     write_snapshots(&w, entry);
     json_write_number(&w, "started_ms", entry->started_ns / NS_PER_MS_OF_ENTRY);

@@ -5,7 +5,6 @@
 #include "api/json/json_write.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define COUNT_MAX 1000000u /* of executions at a node */
 
@@ -14,15 +13,6 @@ static const char *const names[NODE_WISHES] = {
     [NODE_WISH_DRAIN] = "drain",
     [NODE_WISH_UNDO] = "undo",
 };
-
-static struct json_writer begin(void)
-{
-    struct json_writer w = json_writer_init(NODE_WISH_BYTES_MAX);
-
-    json_write_open(&w, NULL, '{');
-    json_write_number(&w, "schema", NODE_WISH_SCHEMA);
-    return w;
-}
 
 static int end(struct json_writer *w, struct buf *ret)
 {
@@ -41,7 +31,7 @@ static int take_object(const char *data, size_t len, struct json_slice *ret)
 
 int node_wish_write(enum node_wish wish, struct buf *ret)
 {
-    struct json_writer w = begin();
+    struct json_writer w = entry_begin(NODE_WISH_BYTES_MAX, NODE_WISH_SCHEMA);
 
     json_write_string(&w, "wish", names[wish]);
     return end(&w, ret);
@@ -50,23 +40,18 @@ int node_wish_write(enum node_wish wish, struct buf *ret)
 int node_wish_parse(const char *data, size_t len, enum node_wish *ret)
 {
     struct json_slice object;
-    char word[16];
+    unsigned wish;
 
     if (take_object(data, len, &object) < 0 ||
-        entry_take_text(object, "wish", word, sizeof(word)) < 0)
+        entry_take_one_of(object, "wish", names, NODE_WISHES, &wish) < 0)
         return -EINVAL;
-    for (unsigned i = 0; i < NODE_WISHES; i++) {
-        if (strcmp(word, names[i]) == 0) {
-            *ret = (enum node_wish)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
+    *ret = (enum node_wish)wish;
+    return 0;
 }
 
 int node_drain_write(const struct node_drain *drain, struct buf *ret)
 {
-    struct json_writer w = begin();
+    struct json_writer w = entry_begin(NODE_WISH_BYTES_MAX, NODE_WISH_SCHEMA);
 
     json_write_bool(&w, "draining", drain->is_draining);
     json_write_number(&w, "running", drain->running);

@@ -204,13 +204,12 @@ static void write_ending(struct json_writer *w, const struct record *record)
 
 int record_entry_write(const struct record *record, struct buf *ret)
 {
-    struct json_writer w = json_writer_init(RECORD_ENTRY_BYTES_MAX);
+    struct json_writer w;
 
     /* Nobody could run that. */
     if (has_wish(record) && !record->request_object[0] && record->request_bytes == 0)
         return -EINVAL;
-    json_write_open(&w, NULL, '{');
-    json_write_number(&w, "schema", RECORD_ENTRY_SCHEMA);
+    w = entry_begin(RECORD_ENTRY_BYTES_MAX, RECORD_ENTRY_SCHEMA);
     json_write_string(&w, "tenant", record->tenant);
     json_write_string(&w, "node", record->node);
     json_write_string(&w, "instance", record->instance);

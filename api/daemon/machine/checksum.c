@@ -35,7 +35,7 @@ int checksum_read(const char *path, const char *what, char ret_hex[SHA256_HEX_SI
                   struct err *err)
 {
     char sum[PATH_MAX], line[NAME_AT + NAME_MAX + 2];
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *of;
+    const char *name = basename(path), *of;
     ssize_t n;
 
     write_path(path, sum);

@@ -18,10 +18,9 @@
 
 struct launch launch_init(const char *program, const char *argument)
 {
-    const char *slash = strrchr(program, '/');
     struct launch l = {.program = program};
 
-    launch_add(&l, slash ? slash + 1 : program);
+    launch_add(&l, basename(program));
     if (argument)
         launch_add(&l, argument);
     return l;

@@ -12,12 +12,10 @@
 
 int forward_head_write(const struct forward_head *head, struct buf *out)
 {
-    struct json_writer w = json_writer_init(LINE_MAX_BYTES);
+    struct json_writer w = entry_begin(LINE_MAX_BYTES, FORWARD_SCHEMA);
     _cleanup_buf_ struct buf line = {0};
     int r;
 
-    json_write_open(&w, NULL, '{');
-    json_write_number(&w, "schema", FORWARD_SCHEMA);
     json_write_string(&w, "tenant", head->tenant);
     json_write_string(&w, "id", head->id);
     json_write_string(&w, "digest", head->digest);

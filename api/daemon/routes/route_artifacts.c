@@ -128,8 +128,7 @@ static const char *type_of(const char *path)
         {".xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
         {".pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"},
     };
-    const char *slash = strrchr(path, '/');
-    const char *dot = strrchr(slash ? slash : path, '.');
+    const char *dot = strrchr(basename(path), '.');
 
     for (size_t i = 0; dot && i < sizeof(types) / sizeof(types[0]); i++) {
         if (strcasecmp(dot, types[i][0]) == 0)

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,13 +19,34 @@ size_t image_name_length(const char *text)
     return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-");
 }
 
+/* What is listed goes into JSON, logs and terminals. */
+static bool is_text(const char *line)
+{
+    const size_t len = strlen(line);
+
+    for (const char *c = line; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return false;
+    return utf8_valid(line, len);
+}
+
+static int take_python(struct image_manifest *manifest, const char *version)
+{
+    unsigned minor = 0, micro = 0;
+    int end = 0, n = sscanf(version, "%3u%n.%3u%n", &minor, &end, &micro, &end);
+
+    if (n < 1 || strspn(version, "0123456789.") != (size_t)end || version[end])
+        return -EINVAL;
+    manifest->python_minor = minor;
+    manifest->python_micro = micro;
+    return 0;
+}
+
 static int take_language(struct image_manifest *manifest, const char *text)
 {
-    return sscanf(text, "python 3.%u.%u", &manifest->python_minor, &manifest->python_micro) >=
-                       1 ||
-                   sscanf(text, "node %15s", manifest->node) == 1
-               ? 0
-               : -EINVAL;
+    if (strncmp(text, "python 3.", strlen("python 3.")) == 0)
+        return take_python(manifest, text + strlen("python 3."));
+    return sscanf(text, "node %15s", manifest->node) == 1 ? 0 : -EINVAL;
 }
 
 static int take_memory(struct image_manifest *manifest, const char *text)
@@ -50,7 +72,7 @@ static int take_line(struct image_manifest *manifest, const char *line)
                  {"node", &manifest->node_modules}};
     size_t len = strcspn(line, " ");
 
-    if (len == 0 || line[len] == '\0' || line[len + 1] == '\0')
+    if (len == 0 || line[len] == '\0' || line[len + 1] == '\0' || !is_text(line))
         return -EINVAL;
     if (strncmp(line, "language ", len + 1) == 0)
         return take_language(manifest, line + len + 1);
@@ -73,7 +95,7 @@ int image_manifest_bring(struct image_manifest *manifest, const char *line)
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const size_t n = strlen(kinds[i]);
 
-        if (strncmp(line, kinds[i], n) == 0 && !line[n + strcspn(line + n, " \t\r\n")])
+        if (strncmp(line, kinds[i], n) == 0 && !strchr(line + n, ' '))
             return take_line(manifest, line);
     }
     return -EINVAL;

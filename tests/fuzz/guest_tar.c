@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "guest-init/tar_read.h"
+#include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,23 +37,9 @@ static unsigned count_entries(const char *path)
     return count;
 }
 
-/* Made once: /dev/shm where there is one, for speed. */
-static const char *scratch(void)
-{
-    static char path[64];
-
-    if (path[0])
-        return path;
-    (void)snprintf(path, sizeof(path), "%s/skillvm-fuzz-XXXXXX",
-                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    if (!mkdtemp(path))
-        abort();
-    return path;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const char *outer = scratch();
+    const char *outer = scratch_folder();
     char inner[80];
     struct tar_read t;
     size_t step;

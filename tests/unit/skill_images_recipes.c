@@ -198,13 +198,37 @@ static void what_has_no_room_is_not_told(void **state)
     brings(&list, "r35", NULL);
 }
 
+/* Whatever is listed is text that may stand in JSON, and numbers are numbers. */
+static void what_is_no_text_is_refused(void **state)
+{
+    static const char *const bad[] = {
+        "module \xff\n",          "program \033[2J\n",       "later \177\n",
+        "language python 3.-1\n", "language python 3. 11\n", "language python 3.4294967307\n"};
+    _cleanup_image_list_ struct image_list list = {0};
+
+    (void)state;
+    put("made/recipes/geo.yaml", HEAD("geo") "brings: [\"module a\\e[2J\"]\n");
+    read_all(&list);
+    brings(&list, "geo", NULL);
+    assert_string_equal(left, "geo.yaml: line 4: brings has \"module NAME\", \"program NAME\" "
+                              "or \"node NAME\"\n");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct image_manifest manifest = {0};
+        struct err err = {0};
+
+        put("share/other.manifest", bad[i]);
+        assert_int_equal(image_manifest_read("share", "other", &manifest, &err), -EINVAL);
+        assert_non_null(strstr(err.message, "other.manifest: line 1 "));
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(what_recipes_bring_is_told),      TEST(one_that_is_here_is_called_that),
         TEST(what_others_bring_comes_with_it), TEST(what_is_none_is_left_out),
-        TEST(what_has_no_room_is_not_told),
+        TEST(what_has_no_room_is_not_told),    TEST(what_is_no_text_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

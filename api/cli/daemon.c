@@ -6,6 +6,7 @@
 #include "api/cli/peer.h"
 #include "api/cli/progress.h"
 #include "api/cli/remote.h"
+#include "api/cli/soft_skills.h"
 #include "api/host/host.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -368,6 +369,20 @@ out:
     return result;
 }
 
+static int stop_soft(const struct cli *cli, struct err *err)
+{
+    _cleanup_buf_ struct buf skills = buf_init(SOFT_SKILLS_MAX);
+    int result;
+
+    if (soft_skills_ask(cli, &skills) < 0)
+        buf_clear(&skills);
+    result = host_stop(cli->data_dir, err);
+    if (result < 0)
+        return result == -ESRCH ? 0 : result;
+    soft_skills_keep(cli, &skills);
+    return 0;
+}
+
 int daemon_stop(const struct cli *cli, struct err *err)
 {
     struct host_status host = {0};
@@ -378,9 +393,7 @@ int daemon_stop(const struct cli *cli, struct err *err)
     if (result < 0)
         return result;
     if (host_status_read(cli->data_dir, &host, NULL) == 0 && host.state != HOST_STOPPED) {
-        result = host_stop(cli->data_dir, err);
-        if (result == -ESRCH)
-            result = 0;
+        result = stop_soft(cli, err);
     } else if (state.up) {
         result = stop_process(state.pid, err);
     } else if (pid > 0 && is_daemon(pid)) {
@@ -393,19 +406,20 @@ int daemon_stop(const struct cli *cli, struct err *err)
     return result;
 }
 
-bool daemon_may_have_skills(const struct cli *cli)
+bool daemon_lacks_skill(const struct cli *cli, const char *name, char hint[NEAREST_HINT_SIZE])
 {
-    static const char *const stores[] = {"skillvm.db", "softhost/disk.img"};
     struct daemon_state state = {0};
     char path[PATH_MAX];
 
-    if (daemon_find(cli, &state, NULL) < 0 || state.up)
-        return true;
-    for (size_t i = 0; i < sizeof(stores) / sizeof(stores[0]); i++) {
-        if (access(cli_join(cli->data_dir, stores[i], path), F_OK) == 0 || errno != ENOENT)
-            return true;
-    }
-    return false;
+    if (daemon_find(cli, &state, NULL) < 0 || state.up ||
+        access(cli_join(cli->data_dir, "skillvm.db", path), F_OK) == 0 || errno != ENOENT)
+        return false;
+    if (access(cli_join(cli->data_dir, "softhost/disk.img", path), F_OK) == 0)
+        return soft_skills_lack(cli, name, hint);
+    if (errno != ENOENT)
+        return false;
+    (void)snprintf(hint, NEAREST_HINT_SIZE, "%s", REMOTE_NO_SKILLS);
+    return true;
 }
 
 int daemon_lock(const struct cli *cli, bool alone, struct err *err)

@@ -8,6 +8,7 @@
 
 #include "api/cli/cli.h"
 #include "base/err.h"
+#include "base/nearest.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -53,10 +54,12 @@ int daemon_run_foreground(const struct cli *cli, const struct daemon_settings *s
 int daemon_stop(const struct cli *cli, struct err *err);
 
 /*
- * Whether there may be registered skills: false where no daemon runs on the data directory, and
- * none ever stored anything in it, here or in a software host.
+ * Whether the caller is known to have no registered skill of this name, without starting a
+ * daemon: none runs on the data directory, and none ever stored anything in it, or the software
+ * host that did said so when it was stopped. hint is then the end of a message, on what is
+ * near.
  */
-bool daemon_may_have_skills(const struct cli *cli);
+bool daemon_lacks_skill(const struct cli *cli, const char *name, char hint[NEAREST_HINT_SIZE]);
 
 /*
  * Waits for the lock of starting and stopping, alone or with other users of a daemon. A

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+CLEANUP_WITH(cJSON *, cJSON_Delete)
+
 int remote_open(const struct cli *cli, struct skillvm **ret_client, struct err *err)
 {
     struct skillvm_error error;
@@ -131,33 +133,32 @@ int remote_failed(const struct cli *cli, const struct skillvm_error *error)
     return verbs_failed(&err);
 }
 
-/* The end of a message on a skill that is not registered. */
-static void advise_skill(const struct cli *cli, const char *name, char out[NEAREST_HINT_SIZE])
+void remote_hint_skill(const cJSON *skills, const char *name, char out[NEAREST_HINT_SIZE])
 {
-    cJSON *json = get_json(cli, "/v1/skills");
     struct nearest nearest = nearest_init(name);
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, json) {
+    cJSON_ArrayForEach(item, skills) {
         if (verbs_text(item, "name"))
             nearest_offer(&nearest, verbs_text(item, "name"));
     }
     (void)nearest_hint(&nearest, out);
-    if (cJSON_IsArray(json) && !json->child)
-        (void)snprintf(out, NEAREST_HINT_SIZE,
-                       "; none is: register one with `skillvm skill push`");
-    cJSON_Delete(json);
+    if (cJSON_IsArray(skills) && !skills->child)
+        (void)snprintf(out, NEAREST_HINT_SIZE, "%s", REMOTE_NO_SKILLS);
 }
 
 int remote_failed_skill(const struct cli *cli, const struct skillvm_error *error,
                         const char *name)
 {
+    _cleanup_(cJSON_Delete) cJSON *skills = NULL;
     char advice[NEAREST_HINT_SIZE] = "";
     struct err err = {0};
 
     (void)remote_explain(cli, error, &err);
-    if (error->http_status == 404)
-        advise_skill(cli, name, advice);
+    if (error->http_status == 404) {
+        skills = get_json(cli, "/v1/skills");
+        remote_hint_skill(skills, name, advice);
+    }
     cli_say("%s%s", err.message, advice);
     return CLI_FAILED;
 }

@@ -5,6 +5,9 @@
 
 #include "api/cli/cli.h"
 #include "api/client/skillvm.h"
+#include "base/nearest.h"
+
+struct cJSON;
 
 /* The daemon of these places; nothing is sent yet. 0, or -errno with err. */
 int remote_open(const struct cli *cli, struct skillvm **ret_client, struct err *err);
@@ -17,5 +20,11 @@ int remote_failed(const struct cli *cli, const struct skillvm_error *error);
 /* The same of a request for a registered skill, with which one may have been meant. */
 int remote_failed_skill(const struct cli *cli, const struct skillvm_error *error,
                         const char *name);
+#define REMOTE_NO_SKILLS "; none is: register one with `skillvm skill push`"
+
+/* The end of a message on a skill that is none of these, the answer of /v1/skills (NULL: not
+   known): which is near, or that there is none. */
+void remote_hint_skill(const struct cJSON *skills, const char *name,
+                       char out[NEAREST_HINT_SIZE]);
 
 #endif

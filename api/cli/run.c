@@ -323,6 +323,7 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
     _cleanup_fd_ int archive_fd = -1;
     struct cli cli = {0};
     struct err refused = {0};
+    char hint[NEAREST_HINT_SIZE];
     const char *name;
     int status;
 
@@ -340,11 +341,11 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
         return help_usage_error("run", "--build-image is for this machine, not for a server");
     cli.client = client;
     name = verbs_text(request, "skill");
-    if (name && !cli.server[0] && !daemon_may_have_skills(&cli)) {
+    if (name && !cli.server[0] && daemon_lacks_skill(&cli, name, hint)) {
         (void)err_set(err, ENOENT,
-                      "there is no file or folder \"%s\", and no skill is registered; "
-                      "`skillvm skill push` registers one",
-                      name);
+                      "there is no file or folder \"%s\", and no skill of that name is "
+                      "registered%s",
+                      name, hint);
         return CLI_FAILED;
     }
     if (meet_image(&cli, given, request, archive_fd, err) < 0)

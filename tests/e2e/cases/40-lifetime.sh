@@ -69,6 +69,9 @@ case_up_again_reads_nothing_again() {
     (($(memories_digested) > 0)) || fail "no memory was digested"
     first=$(bytes_read)
     expect 0 with_own skillvm down
+    # Without a boot: what is registered is known from when the host was stopped.
+    expect 125 with_own skillvm run nobody
+    [[ $ERR == *"no skill of that name is registered"* && $ERR != *"software host"* ]] || fail "run nobody: $ERR"
     from=$(wc -c <own/softhost/log)
     expect 0 with_own skillvm up --host soft
     second=$(bytes_read) taken=$(seconds_taken)

@@ -9,8 +9,10 @@
 #include "api/cli/remote.h"
 #include "api/cli/run_files.h"
 #include "api/cli/run_result.h"
+#include "api/cli/skill_verbs.h"
 #include "api/cli/verbs.h"
 #include "api/skill/duration.h"
+#include "api/skill/entry.h"
 #include "api/skill/file_names.h"
 #include "api/skill/language.h"
 #include "base/buf.h"
@@ -283,6 +285,24 @@ static int call_daemon(const struct cli *cli, const struct run_options *options,
     return status;
 }
 
+/*
+ * What the daemon would refuse once it is up, where to start it takes time: a skill in which
+ * nothing runs. One that cannot be read is the daemon's to refuse, whose limits are its own.
+ */
+static int check_entry(const struct cli *cli, const struct options *given, int archive_fd,
+                       struct err *err)
+{
+    _cleanup_skill_archive_ struct skill_archive archive = {0};
+    _cleanup_skill_ struct skill skill = {0};
+    _cleanup_skill_entry_ struct skill_entry entry = {0};
+    struct daemon_state daemon;
+
+    if (archive_fd < 0 || cli->server[0] || daemon_find(cli, &daemon, NULL) < 0 || daemon.up ||
+        skill_load(given->args[0], -1, &archive, &skill, NULL) < 0)
+        return 0;
+    return skill_entry_resolve(&skill, &archive, given->script, given->module, &entry, err);
+}
+
 /* On this machine its image may be built first; a server's are its operator's. */
 static int meet_image(const struct cli *cli, const struct options *given, const cJSON *request,
                       int archive_fd, struct err *err)
@@ -348,7 +368,8 @@ static int run_skill(const struct cli_globals *globals, struct run_options *opti
                       name, hint);
         return CLI_FAILED;
     }
-    if (meet_image(&cli, given, request, archive_fd, err) < 0)
+    if (check_entry(&cli, given, archive_fd, err) < 0 ||
+        meet_image(&cli, given, request, archive_fd, err) < 0)
         return CLI_FAILED;
     return run_by(&cli, options, request, archive_fd, err);
 }

@@ -196,6 +196,23 @@ static void bad_settings_are_told_with_their_line(void **state)
     (void)unsetenv("SKILLVM_LIMITS_MAX_QUEUED");
 }
 
+static void what_cannot_run_is_told_before_a_host_boots(void **state)
+{
+    (void)state;
+    expect(
+        "version && mkdir -p typed && printf -- '---\\nname: typed\\ndescription: x\\n---\\n' "
+        ">typed/SKILL.md && echo 'x' >typed/main.ts && rm -f typed/main.py",
+        0, "");
+    expect("--data off --socket off/sock run typed --host soft", 125,
+           "the skill has nothing to run");
+    assert_null(strstr(printed, "software host"));
+    expect("version && echo 'print(1)' >typed/main.py", 0, "");
+    expect("--data off --socket off/sock run typed --host soft --script other.py", 125,
+           "\"other.py\"");
+    assert_null(strstr(printed, "software host"));
+    expect("version && test ! -e off/softhost", 0, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +221,7 @@ int main(void)
         cmocka_unit_test(operators_have_keys),
         cmocka_unit_test(says_what_is_wrong),
         cmocka_unit_test(bad_settings_are_told_with_their_line),
+        cmocka_unit_test(what_cannot_run_is_told_before_a_host_boots),
         cmocka_unit_test(many_are_listed_page_by_page),
     };
 

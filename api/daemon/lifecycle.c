@@ -201,6 +201,8 @@ static void stop(const struct lifecycle *l, int number)
                 (unsigned long long)(l->config->stop_timeout_ms + STOP_MORE_MS) * 1000, running,
                 (unsigned long long)l->config->stop_timeout_ms / 1000);
     __atomic_store_n(&l->daemon->stopping, true, __ATOMIC_RELAXED);
+    /* First: who finds no socket any more knows that nothing else is taken either. */
+    engine_close(l->daemon->engine);
     http_quiesce(l->http);
     drain(l);
 }

@@ -544,13 +544,20 @@ static void end_queue(struct engine *engine, bool (*stays)(const struct fair_ent
     }
 }
 
+void engine_close(struct engine *engine)
+{
+    (void)pthread_mutex_lock(&engine->lock);
+    engine->stopping = true;
+    (void)pthread_cond_broadcast(&engine->work);
+    (void)pthread_mutex_unlock(&engine->lock);
+}
+
 void engine_stop(struct engine *engine, uint64_t wait_ms)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + wait_ms * NS_PER_MS;
 
+    engine_close(engine);
     (void)pthread_mutex_lock(&engine->lock);
-    engine->stopping = true;
-    (void)pthread_cond_broadcast(&engine->work);
     end_queue(engine, engine_can_move);
     /* What others can run is lent to those that have room for as long as this goes on. */
     while (is_running(engine) && cond_wait_until(&engine->idle, &engine->lock, deadline_ns))

@@ -117,6 +117,8 @@ int engine_share(struct engine *engine, struct cluster *cluster, struct err *err
 /* Cancels what runs: an engine_stop under way need not wait for it. */
 void engine_hurry(struct engine *engine);
 
+/* Takes no more: who comes is told that the daemon stops. engine_stop is to follow. */
+void engine_close(struct engine *engine);
 /*
  * Takes no more, ends what waits, lets what runs go on for wait_ms, cancels the rest, and
  * returns when every worker has ended. Once.

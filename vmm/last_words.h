@@ -13,15 +13,14 @@
 #define LAST_WORDS_LINES 12u
 #define LAST_WORDS_BYTES 2048u
 
-/* Zeroed, it holds nothing. */
 struct last_words {
-    uint64_t n; /* characters so far, of which the last ones are held */
+    uint64_t n; /* characters so far, of which the last ones are held; 0: none */
     char text[LAST_WORDS_BYTES];
 };
 
 void last_words_keep(struct last_words *w, char c);
-/* Writes the last lines that are held whole, and what follows them, to fd: at most
-   LAST_WORDS_LINES, each ended. What fd does not take is lost. */
+/* Writes the last lines to fd, LAST_WORDS_LINES at most, each ended; of the first the end,
+   where that is all that is held. What fd does not take is lost. */
 void last_words_tell(const struct last_words *w, int fd);
 
 #endif

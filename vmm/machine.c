@@ -94,7 +94,7 @@ void machine_renew_devices(struct machine *m, int vsock_fd)
         init_transport(d);
     }
     serial_init(&m->serial, m->config.console_fd);
-    m->last_words = (struct last_words){0};
+    m->last_words.n = 0;
 }
 
 void machine_release_devices(struct machine *m)

@@ -4,6 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool text_is_plain(const char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return false;
+    }
+    return true;
+}
+
 bool text_ends_with(const char *text, const char *end)
 {
     size_t len = strlen(text), n = strlen(end);

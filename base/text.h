@@ -13,6 +13,8 @@ struct text_span {
     size_t len;
 };
 
+/* Without control characters of ASCII, which a terminal or a log would act on. */
+bool text_is_plain(const char *text);
 bool text_ends_with(const char *text, const char *end);
 /* Whether word is one of the words, which any of the separators part. */
 bool text_has_word(const char *words, const char *separators, const char *word);

@@ -463,11 +463,9 @@ static int check_name(struct skill *skill, struct err *err)
         return err_set(err, EINVAL, "its name is over %u bytes", NAME_BYTES_MAX);
     memmove(skill->name, name.text, name.len);
     skill->name[name.len] = '\0';
-    for (const unsigned char *c = (const unsigned char *)skill->name; *c; c++) {
-        if (*c < 0x20 || *c == 0x7f)
-            return err_set(err, EINVAL, "its name \"%s\" holds a control character",
-                           names_shown(skill->name).text);
-    }
+    if (!text_is_plain(skill->name))
+        return err_set(err, EINVAL, "its name \"%s\" holds a control character",
+                       names_shown(skill->name).text);
     if (!is_spec_name(skill->name))
         (void)skill_warn(&skill->warnings,
                          "name \"%s\": the specification asks for at most %u lower-case "

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -22,12 +23,7 @@ size_t image_name_length(const char *text)
 /* What is listed goes into JSON, logs and terminals. */
 static bool is_text(const char *line)
 {
-    const size_t len = strlen(line);
-
-    for (const char *c = line; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return false;
-    return utf8_valid(line, len);
+    return text_is_plain(line) && utf8_valid(line, strlen(line));
 }
 
 static int take_python(struct image_manifest *manifest, const char *version)

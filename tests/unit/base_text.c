@@ -17,6 +17,16 @@ static void ends(void **state)
     assert_false(text_ends_with("", "a"));
 }
 
+static void plain(void **state)
+{
+    (void)state;
+    assert_true(text_is_plain(""));
+    assert_true(text_is_plain("a ~\xc3\xa4"));
+    assert_false(text_is_plain("a\tb"));
+    assert_false(text_is_plain("a\x1b[2J"));
+    assert_false(text_is_plain("a\x7f"));
+}
+
 static void words(void **state)
 {
     (void)state;
@@ -95,11 +105,8 @@ static void hashes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends),
-        cmocka_unit_test(words),
-        cmocka_unit_test(lines),
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(ends_are_trimmed),
+        cmocka_unit_test(ends),   cmocka_unit_test(plain),   cmocka_unit_test(words),
+        cmocka_unit_test(lines),  cmocka_unit_test(numbers), cmocka_unit_test(ends_are_trimmed),
         cmocka_unit_test(hashes),
     };
 

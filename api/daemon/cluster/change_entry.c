@@ -3,6 +3,7 @@
 
 #include "api/daemon/cluster/entry_values.h"
 #include "api/daemon/terms/ids.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ static int take_limits(struct json_slice limits, struct tenant_limits *ret)
         entry_take_text(limits, "reuse", reuse, sizeof(reuse)) < 0 ||
         tenant_reuse_parse(reuse, strlen(reuse), &ret->reuse) < 0 ||
         entry_take_text(limits, "images", ret->images, sizeof(ret->images)) < 0 ||
-        !entry_is_plain(ret->images) ||
+        !text_is_plain(ret->images) ||
         entry_take_text(limits, "network", network, sizeof(network)) < 0)
         return -EINVAL;
     return tenant_network_clean(network, strlen(network), ret->network, NULL) < 0 ? -EINVAL : 0;
@@ -69,7 +70,7 @@ static int take_tenant(struct json_slice object, const char *id, struct change_t
     struct json_slice limits;
 
     if (entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 || !ret->name[0] ||
-        !entry_is_plain(ret->name) || strncmp(ret->name, ID_TENANT, strlen(ID_TENANT)) == 0 ||
+        !text_is_plain(ret->name) || strncmp(ret->name, ID_TENANT, strlen(ID_TENANT)) == 0 ||
         entry_take_bool(object, "disabled", &ret->is_disabled) < 0 ||
         entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
         !json_find(object, "limits", &limits) || take_limits(limits, &ret->limits) < 0)
@@ -88,7 +89,7 @@ static int take_key(struct json_slice object, struct change_key *ret)
         entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
         !is_digest(ret->digest) ||
         entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 ||
-        !entry_is_plain(ret->name) ||
+        !text_is_plain(ret->name) ||
         entry_take_bool(object, "operator", &ret->is_operator) < 0 ||
         entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
         entry_take_number(object, "revoked_ns", INT64_MAX, &ret->revoked_ns) < 0)
@@ -99,7 +100,7 @@ static int take_key(struct json_slice object, struct change_key *ret)
 /* As a request may name it. */
 static bool is_name(const char *text)
 {
-    return text[0] && text[0] != '.' && entry_is_plain(text) && !strpbrk(text, "/\\@\"");
+    return text[0] && text[0] != '.' && text_is_plain(text) && !strpbrk(text, "/\\@\"");
 }
 
 /* The packages of a skill, which may have none. */
@@ -146,7 +147,7 @@ static int take_skill(struct json_slice object, struct change_skill *ret)
 static bool is_file_name(const char *text)
 {
     return text[0] && strcmp(text, ".") != 0 && strcmp(text, "..") != 0 &&
-           entry_is_plain(text) && !strpbrk(text, "/\\");
+           text_is_plain(text) && !strpbrk(text, "/\\");
 }
 
 static int take_file(struct json_slice object, struct change_file *ret)
@@ -159,7 +160,7 @@ static int take_file(struct json_slice object, struct change_file *ret)
         !is_file_name(ret->name) ||
         entry_take_text(object, "content_type", ret->content_type, sizeof(ret->content_type)) <
             0 ||
-        !ret->content_type[0] || !entry_is_plain(ret->content_type) ||
+        !ret->content_type[0] || !text_is_plain(ret->content_type) ||
         entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
         !is_digest(ret->digest) ||
         entry_take_number(object, "bytes", LIMIT_INFILE_BYTES, &ret->bytes) < 0 ||

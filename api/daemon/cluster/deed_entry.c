@@ -2,6 +2,7 @@
 #include "api/daemon/cluster/deed_entry.h"
 
 #include "api/daemon/cluster/entry_values.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static int take_members(struct json_slice object, struct deed *ret)
         entry_take_text(object, "detail", ret->detail, sizeof(ret->detail)) < 0)
         return -EINVAL;
     return ret->id > 0 && ret->at_ns > 0 && (!ret->tenant[0] || tenant_id_valid(ret->tenant)) &&
-                   entry_is_plain(ret->actor) && ret->action[0] && entry_is_plain(ret->action)
+                   text_is_plain(ret->actor) && ret->action[0] && text_is_plain(ret->action)
                ? 0
                : -EINVAL;
 }

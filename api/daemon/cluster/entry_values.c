@@ -82,15 +82,6 @@ int entry_take_one_of(struct json_slice object, const char *key, const char *con
     return -EINVAL;
 }
 
-bool entry_is_plain(const char *text)
-{
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            return false;
-    }
-    return true;
-}
-
 bool entry_is_digest_or_none(const char *text)
 {
     size_t len = strlen(text);

@@ -30,8 +30,6 @@ int entry_take_text(struct json_slice object, const char *key, char *ret, size_t
 int entry_take_one_of(struct json_slice object, const char *key, const char *const *words,
                       unsigned n, unsigned *ret);
 
-/* A text for people, without what a terminal or a log would act on. */
-bool entry_is_plain(const char *text);
 /* A SHA-256 in hexadecimal digits, or "". */
 bool entry_is_digest_or_none(const char *text);
 

@@ -4,6 +4,7 @@
 #include "api/daemon/cluster/entry_values.h"
 #include "api/json/json_write.h"
 #include "base/bytes.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -144,10 +145,10 @@ int live_answer_parse(const char *data, size_t len, struct live_answer *ret)
         entry_take_object(data, (size_t)(end - data), LIVE_SCHEMA, &object, &unused) < 0 ||
         entry_take_one_of(object, "state", states, STATES, &state) < 0 ||
         entry_take_text(object, "image", answer.image, sizeof(answer.image)) < 0 ||
-        !entry_is_plain(answer.image) ||
+        !text_is_plain(answer.image) ||
         entry_take_text(object, "image_reason", answer.image_reason,
                         sizeof(answer.image_reason)) < 0 ||
-        !entry_is_plain(answer.image_reason) ||
+        !text_is_plain(answer.image_reason) ||
         take_pieces(end + 1, len - (size_t)(end + 1 - data), &answer) < 0)
         return -EINVAL;
     answer.state = (enum live_state)state;

@@ -3,6 +3,7 @@
 
 #include "api/daemon/cluster/entry_values.h"
 #include "api/json/json_write.h"
+#include "base/text.h"
 
 #include <errno.h>
 
@@ -71,7 +72,7 @@ int node_drain_parse(const char *data, size_t len, struct node_drain *ret)
         entry_take_number(object, "running", COUNT_MAX, &running) < 0 ||
         entry_take_number(object, "waiting", COUNT_MAX, &waiting) < 0 ||
         entry_take_text(object, "refused", drain.refused, sizeof(drain.refused)) < 0 ||
-        !entry_is_plain(drain.refused))
+        !text_is_plain(drain.refused))
         return -EINVAL;
     drain.running = (uint32_t)running;
     drain.waiting = (uint32_t)waiting;

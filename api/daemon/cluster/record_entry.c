@@ -2,6 +2,7 @@
 #include "api/daemon/cluster/record_entry.h"
 
 #include "api/daemon/cluster/entry_values.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static int take_acceptance(struct json_slice object, struct record *ret)
         return -EINVAL;
     return tenant_id_valid(ret->tenant) && fleet_node_valid(ret->node) &&
                    strspn(ret->instance, HEX) == RECORD_INSTANCE_SIZE - 1 &&
-                   entry_is_plain(ret->skill_name) && entry_is_plain(ret->skill_version) &&
+                   text_is_plain(ret->skill_name) && text_is_plain(ret->skill_version) &&
                    entry_is_digest_or_none(ret->skill_digest) &&
                    entry_is_digest_or_none(ret->request_digest) &&
                    (ret->idempotency_key[0] != '\0') == (ret->request_digest[0] != '\0')
@@ -65,7 +66,7 @@ static int take_wish(struct json_slice object, struct record *ret)
         return -EINVAL;
     if (json_find(wish, "image", &image) &&
         (entry_take_text(wish, "image", ret->request_image, sizeof(ret->request_image)) < 0 ||
-         !entry_is_plain(ret->request_image)))
+         !text_is_plain(ret->request_image)))
         return -EINVAL;
     is_here = json_find(wish, "request", &request);
     if (is_here && (!json_is_string(request) || request.len > RECORD_REQUEST_MAX))

@@ -44,13 +44,16 @@
 /*
  * mitigations=off: the emulated processor does not speculate. no_timer_check: on a busy machine
  * the kernel's test of its timer fails although the timer works, and it would panic.
+ * cryptomgr.notests, acpi=noirq, noreplace-smp: two of nine seconds of a boot are the kernel's
+ * tests of its ciphers, QEMU's table of interrupts, whose AML is interpreted once for each
+ * device, and lock prefixes taken out of code that costs the same with them.
  * kvm.tdp_mmu=0: KVM's older MMU is as good for one processor, maps the neighbours of a page
  * that faults, and is taken down without an RCU barrier; tests and measurements keep KVM's
  * default (run.sh).
  */
 #define QEMU_KERNEL_ARGS                                                                       \
     "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check "        \
-    "random.trust_cpu=on audit=0 kvm.tdp_mmu=0"
+    "random.trust_cpu=on audit=0 cryptomgr.notests acpi=noirq noreplace-smp kvm.tdp_mmu=0"
 
 struct qemu_args {
     char *argv[QEMU_ARGS_MAX + 1]; /* owned; ends with NULL */

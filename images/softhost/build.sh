@@ -174,6 +174,8 @@ add_module() { # name
     *.xz) xz -dc "$file" >"$ird/modules/$name" ;;
     *) cp "$file" "$ird/modules/$name" ;;
     esac
+    # Its signature goes too, and the processor time to check it; as do symbols for none but kallsyms.
+    strip --strip-unneeded "$ird/modules/$name"
     echo "$name" >>"$ird/modules/order"
 }
 

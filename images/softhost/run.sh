@@ -112,7 +112,7 @@ start_qemu() {
         -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny \
         -no-reboot -machine pc,usb=off,vmport=off -accel tcg,tb-size=256 -cpu EPYC,-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,-nrip-save,-xsavec -smp 1 \
         -m "$memory" -kernel "$boot/vmlinux" -initrd "$boot/initrd.img" \
-        -append "console=ttyS0 $loglevel panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on audit=0$kvm" \
+        -append "console=ttyS0 $loglevel panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on audit=0 cryptomgr.notests acpi=noirq noreplace-smp$kvm" \
         -serial "file:$dir/console" -device virtio-rng-pci -rtc base=utc \
         -drive "file=$images/root.erofs,format=raw,if=virtio,readonly=on" \
         -drive "file=$images/payload.erofs,format=raw,if=virtio,readonly=on" \

@@ -116,30 +116,6 @@ static int migrate(struct registry *registry, struct err *err)
     return r;
 }
 
-static int prepare(struct registry *registry, enum registry_part part, struct err *err)
-{
-    size_t n = parts[part]->n;
-
-    registry->statements[part] = calloc(n, sizeof(sqlite3_stmt *));
-    if (!registry->statements[part])
-        return err_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        const char *text = parts[part]->text[i];
-        sqlite3_stmt **s = &registry->statements[part][i];
-        int r = sqlite3_prepare_v3(registry->db, text, -1, SQLITE_PREPARE_PERSISTENT, s, NULL);
-
-        if (r == SQLITE_OK && sqlite3_stmt_readonly(*s)) {
-            (void)sqlite3_finalize(*s);
-            *s = NULL;
-            r = sqlite3_prepare_v3(registry->reader, text, -1, SQLITE_PREPARE_PERSISTENT, s,
-                                   NULL);
-        }
-        if (r != SQLITE_OK)
-            return registry_error(registry, err, "prepare a statement");
-    }
-    return 0;
-}
-
 static int open_connection(struct registry *registry, const char *path, sqlite3 **ret,
                            const char *settings, struct err *err)
 {
@@ -169,8 +145,11 @@ static int open_both(struct registry *registry, const char *path, struct err *er
                         "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
                         "PRAGMA cache_size = -512;",
                         err);
-    for (int i = 0; r == 0 && i < REGISTRY_PARTS; i++)
-        r = prepare(registry, (enum registry_part)i, err);
+    for (int i = 0; r == 0 && i < REGISTRY_PARTS; i++) {
+        registry->statements[i] = calloc(parts[i]->n, sizeof(sqlite3_stmt *));
+        if (!registry->statements[i])
+            r = err_no_memory(err);
+    }
     return r;
 }
 
@@ -205,6 +184,29 @@ void registry_close(struct registry *registry)
     (void)pthread_mutex_destroy(&registry->reader_lock);
     (void)pthread_mutex_destroy(&registry->lock);
     free(registry);
+}
+
+/* One that only reads is a SELECT, and has a connection and a lock of its own. */
+static bool only_reads(enum registry_part part, unsigned which)
+{
+    return strncmp(parts[part]->text[which], "SELECT", 6) == 0;
+}
+
+/*
+ * Prepared when it is used first: all of them take a daemon's start as long as all the rest of
+ * it. The caller holds the lock of its connection. NULL where that fails, which SQLite takes
+ * for a statement that is misused.
+ */
+static sqlite3_stmt *statement(struct registry *registry, enum registry_part part,
+                               unsigned which)
+{
+    sqlite3_stmt **s = &registry->statements[part][which];
+
+    if (!*s)
+        (void)sqlite3_prepare_v3(only_reads(part, which) ? registry->reader : registry->db,
+                                 parts[part]->text[which], -1, SQLITE_PREPARE_PERSISTENT, s,
+                                 NULL);
+    return *s;
 }
 
 static pthread_mutex_t *lock_of(struct registry *registry, sqlite3_stmt *s)
@@ -252,9 +254,16 @@ struct registry_value registry_after_id(const char *after_id)
 sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part, unsigned which,
                              const struct registry_value *values)
 {
-    sqlite3_stmt *s = registry->statements[part][which];
+    bool reads = only_reads(part, which);
+    sqlite3_stmt *s;
 
-    (void)pthread_mutex_lock(lock_of(registry, s));
+    (void)pthread_mutex_lock(reads ? &registry->reader_lock : &registry->lock);
+    s = statement(registry, part, which);
+    if (!s && reads) {
+        /* What lock_of() says of none. */
+        (void)pthread_mutex_unlock(&registry->reader_lock);
+        (void)pthread_mutex_lock(&registry->lock);
+    }
     bind(s, values);
     return s;
 }
@@ -296,7 +305,7 @@ static int refusal(struct registry *registry, const char *what, struct err *err)
 int registry_put_step(struct registry *registry, enum registry_part part, unsigned which,
                       const struct registry_value *values, const char *what, struct err *err)
 {
-    sqlite3_stmt *s = registry->statements[part][which];
+    sqlite3_stmt *s = statement(registry, part, which);
     int r;
 
     bind(s, values);
@@ -447,7 +456,7 @@ int registry_transaction_end(struct registry *registry, int result, struct err *
 int registry_step(struct registry *registry, enum registry_part part, unsigned which,
                   const struct registry_value *values, const char *what, struct err *err)
 {
-    sqlite3_stmt *s = registry->statements[part][which];
+    sqlite3_stmt *s = statement(registry, part, which);
     int r;
 
     bind(s, values);

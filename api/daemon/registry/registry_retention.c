@@ -48,7 +48,7 @@ static const char *const text[N_STATEMENTS] = {
     [FORGET_SESSION] =
         "DELETE FROM sessions WHERE tenant_id = ?1 AND id = ?2 AND used_ns <= ?3",
     [DELETE] = "DELETE FROM executions WHERE id = ?1 AND finished_ns IS NOT NULL",
-    [FREE_PAGES] = "PRAGMA freelist_count",
+    [FREE_PAGES] = "SELECT freelist_count FROM pragma_freelist_count",
 };
 
 const struct registry_statements registry_retention_statements = {text, N_STATEMENTS};

@@ -154,32 +154,53 @@ int files_make_dirs(const char *path, struct err *err)
     return result < 0 ? err_set_errno(err, -result, "cannot make the folder \"%s\"", part) : 0;
 }
 
+/* Takes the folders of a path away again, but for its first len bytes, which were there. */
+static void unmake(char *path, size_t len)
+{
+    for (size_t end = strlen(path); end > len;) {
+        while (end > len && path[end - 1] == '/')
+            end--;
+        path[end] = '\0';
+        (void)rmdir(path);
+        while (end > len && path[end - 1] != '/')
+            end--;
+    }
+}
+
 int files_check_dir(const char *path, struct err *err)
 {
-    char part[PATH_MAX], *slash;
+    char part[PATH_MAX], made[PATH_MAX];
     struct stat st;
+    size_t len = strlen(path);
+    int r;
 
-    if (!*path || strlen(path) >= sizeof(part))
+    if (!*path || len >= sizeof(part))
         return err_set(err, EINVAL, "\"%.64s\" cannot be the name of a folder", path);
     strcpy(part, path);
+    strcpy(made, path);
     /* What is there already of the way. */
-    while (stat(part, &st) < 0) {
+    while (stat(*part ? part : ".", &st) < 0) {
         if (errno != ENOENT)
             return err_set_errno(err, errno, "cannot make the folder \"%s\"", path);
-        slash = strrchr(part, '/');
-        if (!slash)
-            strcpy(part, ".");
-        else if (slash == part)
-            strcpy(part, "/");
-        else
-            *slash = '\0';
+        while (len > 0 && part[len - 1] != '/')
+            len--;
+        while (len > 1 && part[len - 1] == '/')
+            len--;
+        part[len] = '\0';
     }
     if (!S_ISDIR(st.st_mode))
         return err_set(err, ENOTDIR, "cannot put files in \"%s\": \"%s\" is no folder", path,
                        part);
-    if (access(part, W_OK | X_OK) < 0)
+    if (access(*part ? part : ".", W_OK | X_OK) < 0)
         return err_set_errno(err, errno, "cannot put files in \"%s\"", path);
-    return 0;
+    if (!path[len])
+        return 0;
+    /* What a file system refuses shows only when a folder is made. */
+    r = files_make_dirs(path, err);
+    if (r == 0 && stat(path, &st) < 0)
+        r = err_set_errno(err, errno, "cannot put files in \"%s\"", path);
+    unmake(made, len);
+    return r;
 }
 
 int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char *path),

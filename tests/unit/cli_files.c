@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,10 +161,45 @@ static void hostile_extraction(void **state)
     buf_finish(&names);
 }
 
+static void expect_no_folder(const char *below, int result, const char *message)
+{
+    char path[PATH_MAX];
+    struct err err = {0};
+
+    snprintf(path, sizeof(path), "%s%s", strncmp(below, "/proc", 5) == 0 ? "" : top, below);
+    assert_int_equal(files_check_dir(path, &err), result);
+    if (message)
+        assert_non_null(strstr(err.message, message));
+}
+
+static void what_cannot_be_a_folder_is_told_and_nothing_made(void **state)
+{
+    char path[128], longest[300];
+    struct stat st;
+    (void)state;
+
+    snprintf(path, sizeof(path), "%s/file", top);
+    assert_int_equal(close(creat(path, 0600)), 0);
+    snprintf(path, sizeof(path), "%s/nowhere", top);
+    assert_int_equal(symlink("/none/such", path), 0);
+    snprintf(longest, sizeof(longest), "/new/%0256d/x", 0);
+    expect_no_folder("/file", -ENOTDIR, "is no folder");
+    expect_no_folder("/file/x", -ENOTDIR, "cannot make the folder");
+    expect_no_folder("/nowhere", -ENOENT, "cannot put files in");
+    expect_no_folder("/proc/skillvm/out", -ENOENT, "cannot make the folder");
+    expect_no_folder(longest, -ENAMETOOLONG, "cannot make the folder");
+    expect_no_folder("/new/a//b/", 0, NULL);
+    expect_no_folder("", 0, NULL);
+    snprintf(path, sizeof(path), "%s/new", top);
+    assert_int_equal(stat(path, &st), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(input_sources, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_a_folder_is_told_and_nothing_made,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(extraction, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hostile_extraction, set_up, tear_down),
     };

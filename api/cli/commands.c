@@ -24,7 +24,7 @@ const struct verb commands[] = {
                     "run my-skill --script scripts/convert.py -- --format csv input.txt\n"
                     "run --code 'print(6 * 7)'\n"
                     "run report.py --file data.csv --output-dir out\n",
-        .options = OPTION_RUN | OPTION_DIR | OPTION_FORMAT | OPTION_HOST,
+        .options = OPTION_RUN | OPTION_IMAGE | OPTION_DIR | OPTION_FORMAT | OPTION_HOST,
         .start = cmd_run,
     },
     {

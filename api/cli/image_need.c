@@ -103,8 +103,11 @@ int image_need_meet(const struct cli *cli, const struct image_need *need, struct
     bool may_build = need->build || isatty(STDERR_FILENO);
     char name[IMAGE_NAME_SIZE] = "";
     const char *missing;
-    int r = image_store_read(cli, &store, err);
+    int r;
 
+    if (cli->server[0])
+        return 0;
+    r = image_store_read(cli, &store, err);
     if (r < 0)
         return r;
     missing = find_missing(&store, need->image, need->lang);

@@ -25,7 +25,8 @@ struct image_need {
  * the Node that it takes or what its skill or code imports, and there is a recipe: builds it,
  * if the caller asks for that or looks at a terminal, and no software host runs, which would
  * not find it; else says by what command it is made. 0 also where nothing is to be done, which
- * the daemon then tells of; -EBUSY where the caller asks and a software host runs; -errno.
+ * the daemon then tells of, and with a server, whose images are its operator's; -EBUSY where
+ * the caller asks and a software host runs; -errno.
  */
 int image_need_meet(const struct cli *cli, const struct image_need *need, struct err *err);
 

@@ -30,7 +30,7 @@ const struct option_rule option_rules[] = {
      "what code is in (by its file's name or its first line, else python)"},
     {OPTION_RUN, 0, "image", "NAME", MEMBER(image),
      "the image to run it in (the skill's own, else the smallest that has what it needs)"},
-    {OPTION_RUN, 0, "build-image", NULL, MEMBER(build_image),
+    {OPTION_IMAGE, 0, "build-image", NULL, MEMBER(build_image),
      "build the image by its recipe if it is not here, as is done on a terminal"},
     {OPTION_RUN, 'e', "env", "NAME=VALUE", OPTION_REPEATS,
      "set a variable; NAME alone takes it from here; may be repeated"},

@@ -38,6 +38,7 @@ enum option_kind {
     OPTION_NO_NETWORK = 1u << 20, /* --no-network */
     OPTION_SPDX = 1u << 21,       /* --spdx */
     OPTION_DRAIN = 1u << 22,      /* --undo, --timeout 10m */
+    OPTION_IMAGE = 1u << 23,      /* --build-image */
     OPTION_OFFLINE = 1u << 31     /* none: the command needs no daemon */
 };
 

@@ -303,7 +303,6 @@ static int check_entry(const struct cli *cli, const struct options *given, int a
     return skill_entry_resolve(&skill, &archive, given->script, given->module, &entry, err);
 }
 
-/* On this machine its image may be built first; a server's are its operator's. */
 static int meet_image(const struct cli *cli, const struct options *given, const cJSON *request,
                       int archive_fd, struct err *err)
 {
@@ -313,7 +312,7 @@ static int meet_image(const struct cli *cli, const struct options *given, const 
                                     .lang = verbs_text(request, "lang"),
                                     .build = given->build_image};
 
-    return cli->server[0] ? 0 : image_need_meet(cli, &need, err);
+    return image_need_meet(cli, &need, err);
 }
 
 /* Runs it with a daemon of this machine, or a server, which is neither started nor stopped. */

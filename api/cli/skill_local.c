@@ -143,7 +143,7 @@ const struct verb skill_verbs[] = {
             "files, as {\"NAME\": \"PATH\"} with a path in the skill. Without a daemon one is "
             "started, used and stopped. Exit status 1 when a test fails.",
         .examples = "skill test my-skill\nskill test -o json\n",
-        .options = OPTION_FORMAT | OPTION_HOST,
+        .options = OPTION_IMAGE | OPTION_FORMAT | OPTION_HOST,
         .n_more = 1,
         .run = skill_test,
     },

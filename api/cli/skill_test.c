@@ -3,6 +3,7 @@
 #include "api/cli/daemon.h"
 #include "api/cli/expected.h"
 #include "api/cli/files.h"
+#include "api/cli/image_need.h"
 #include "api/cli/remote.h"
 #include "api/cli/run_files.h"
 #include "api/cli/show.h"
@@ -371,9 +372,13 @@ static int run_tests(struct suite *s, struct err *err)
 /* By a daemon of this machine, or a server, which is neither started nor stopped. */
 static int run_by(struct suite *s, struct err *err)
 {
+    const struct image_need need = {.path = s->path, .build = s->options->build_image};
     struct daemon_use use;
     int r;
 
+    r = image_need_meet(s->cli, &need, err);
+    if (r < 0)
+        return r;
     if (s->cli->server[0])
         return run_tests(s, err);
     r = daemon_use_begin(s->cli, s->options->host, &use, err);
@@ -412,6 +417,8 @@ int skill_test(const struct cli *cli, const struct options *options)
     };
     struct err err = {0};
 
+    if (options->build_image && cli->server[0])
+        return help_usage_error("skill", "--build-image is for this machine, not for a server");
     if (options->json && !s.report)
         return verbs_no_memory();
     if (find_tests(&s, &err) < 0 || check_tests(&s, &err) < 0)

@@ -386,6 +386,12 @@ case_an_image_is_built_at_first_need() {
     printf 'name: broken\nsuite: bookworm\npackages: [no-such-package-anywhere]\n' >own/images/recipes/broken.yaml
     expect 125 own skillvm run --image broken --build-image --code 'print(1)'
     contains "$ERR" no-such-package-anywhere "a recipe that fails"
+    mkdir -p wants/tests
+    printf -- '---\nname: wants\ndescription: names an image\nimage: broken\n---\n' >wants/SKILL.md
+    touch wants/main.py
+    echo '{}' >wants/tests/one.json
+    expect 125 own skillvm skill test wants --build-image
+    contains "$ERR" no-such-package-anywhere "a recipe that fails, of a skill that is tested"
     expect 0 own env SKILLVM_SHARE="$share" skillvm skill lint needs
     contains "$ERR" "the image first has it, which is not installed here: \`skillvm image build first\` makes it" "what lint says"
     expect 0 own env SKILLVM_SHARE="$share" python3 -c 'import os, pty, sys

@@ -5,6 +5,7 @@
 #include "api/skill/file_names.h"
 #include "api/skill/frontmatter.h"
 #include "api/skill/ingest.h"
+#include "api/skill/language.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -14,6 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define FIRST_LINE_MAX 128u
 
 static int compare_paths(const void *a, const void *b)
 {
@@ -282,7 +286,34 @@ static int check_name(const struct skill_archive *archive, struct skill *skill)
                       names_shown(skill->name).text);
 }
 
-static int describe(const struct skill_archive *archive, struct skill *skill, struct err *err)
+int skill_archive_read_first_line(struct archive_entry_info *entry, int fd)
+{
+    char line[FIRST_LINE_MAX];
+    ssize_t n;
+
+    if (entry->type != ARCHIVE_ENTRY_FILE || strchr(basename(entry->path), '.'))
+        return 0;
+    n = pread(fd, line, entry->size < sizeof(line) ? (size_t)entry->size : sizeof(line),
+              (off_t)entry->offset);
+    if (n < 0)
+        return -errno;
+    entry->begins = language_of_text(line, (size_t)n);
+    return 0;
+}
+
+static int read_first_lines(struct skill_archive *archive, int tar_fd, struct err *err)
+{
+    for (size_t i = 0; tar_fd >= 0 && i < archive->n_entries; i++) {
+        int r = skill_archive_read_first_line(&archive->entries[i], tar_fd);
+
+        if (r < 0)
+            return err_set_errno(err, -r, "cannot read the stored skill");
+    }
+    return 0;
+}
+
+static int describe(struct skill_archive *archive, int tar_fd, struct skill *skill,
+                    struct err *err)
 {
     int result = frontmatter_parse(archive->skill_md, archive->skill_md_len, skill, err);
 
@@ -292,7 +323,10 @@ static int describe(const struct skill_archive *archive, struct skill *skill, st
     if (result < 0)
         return result;
     result = check_name(archive, skill);
-    return result < 0 ? result : skill_entry_check_language(skill, archive);
+    if (result < 0)
+        return result;
+    result = read_first_lines(archive, tar_fd, err);
+    return result < 0 ? result : skill_entry_check_language(skill, archive, tar_fd);
 }
 
 int skill_archive_load(int in_fd, const struct archive_limits *limits,
@@ -306,7 +340,7 @@ int skill_archive_load(int in_fd, const struct archive_limits *limits,
 
     if (result < 0)
         return result;
-    result = describe(&archive, &skill, err);
+    result = describe(&archive, tar_fd, &skill, err);
     if (result < 0) {
         skill_finish(&skill);
         skill_archive_finish(&archive);

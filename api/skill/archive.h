@@ -36,6 +36,8 @@ extern const struct archive_limits archive_limits_default;
 /* 512 MiB, 512 MiB, 50,000 entries, 100:1: for who sends to a daemon, which has the say. */
 extern const struct archive_limits archive_limits_most;
 
+struct language;
+
 enum archive_entry_type {
     ARCHIVE_ENTRY_FILE = TAR_FILE,
     ARCHIVE_ENTRY_DIR = TAR_DIR,
@@ -50,6 +52,8 @@ struct archive_entry_info {
     uint64_t size;   /* files only */
     uint64_t offset; /* files only: in the canonical tar; in the spool until that is written */
     char *target;    /* owned, links only, as it stands in the archive; else NULL */
+    /* Of a file without an extension, whose first line names it; else NULL. Static. */
+    const struct language *begins;
 };
 
 /* What an ingested archive holds. */
@@ -101,11 +105,14 @@ int skill_archive_load(int in_fd, const struct archive_limits *limits,
                        struct skill_archive *ret_archive, struct skill *ret_skill,
                        struct err *err);
 
+/* Fills in what a file of the canonical tar, or of a spool, begins as. 0 or -errno. */
+int skill_archive_read_first_line(struct archive_entry_info *entry, int fd);
+
 /*
  * What skill_archive_load() gave for a canonical tar of its own making, which the caller has
- * kept under its digest and trusts: reads headers and SKILL.md and nothing else, hashes
- * nothing. tar_bytes, expanded_bytes and folder stay empty. -EINVAL for what is no such tar;
- * -errno.
+ * kept under its digest and trusts: reads headers, SKILL.md and first lines and nothing else,
+ * hashes nothing. tar_bytes, expanded_bytes and folder stay empty. -EINVAL for what is no such
+ * tar; -errno.
  */
 int skill_archive_reload(int tar_fd, const char *digest, struct skill_archive *ret_archive,
                          struct skill *ret_skill, struct err *err);

@@ -14,13 +14,14 @@
 struct reload {
     struct content_walk walk;
     struct skill_archive *archive;
+    int tar_fd;
 };
 
 static int add_entry(void *user, const struct tar_header *header)
 {
     const struct reload *reload = user;
     struct skill_archive *archive = reload->archive;
-    const struct archive_entry_info entry = {
+    struct archive_entry_info entry = {
         .path = (char *)(uintptr_t)header->path,
         .type = (enum archive_entry_type)header->type,
         .size = header->size,
@@ -29,13 +30,17 @@ static int add_entry(void *user, const struct tar_header *header)
         .target = (char *)(uintptr_t)header->target,
     };
     size_t n = archive->n_entries;
+    int r;
 
     if (header->type != TAR_FILE && header->type != TAR_DIR && header->type != TAR_LINK)
         return -EINVAL;
     /* Sorted, or it is not ours and searching it would fail. */
     if (n > 0 && strcmp(archive->entries[n - 1].path, header->path) >= 0)
         return -EINVAL;
-    return n == ENTRIES_MAX ? -ENOMEM : skill_archive_add(archive, &entry);
+    if (n == ENTRIES_MAX)
+        return -ENOMEM;
+    r = skill_archive_read_first_line(&entry, reload->tar_fd);
+    return r < 0 ? r : skill_archive_add(archive, &entry);
 }
 
 /* skill_md's memory changes hands; it ends with a NUL. */
@@ -44,7 +49,8 @@ static int read_all(int tar_fd, struct skill_archive *archive, struct buf *skill
 {
     struct reload reload = {
         .walk = {.path = "SKILL.md", .out = skill_md, .each = add_entry, .user = &reload},
-        .archive = archive};
+        .archive = archive,
+        .tar_fd = tar_fd};
     int result = content_walk(tar_fd, &reload.walk, err);
 
     if (result < 0)

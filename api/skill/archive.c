@@ -15,9 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define FIRST_LINE_MAX 128u
 
 static int compare_paths(const void *a, const void *b)
 {
@@ -238,11 +235,41 @@ static int read_skill_md(struct ingest *in, struct err *err)
     return ingest_read_content(in, entry->offset, in->archive.skill_md, len, err);
 }
 
+size_t skill_archive_begin_bytes(const struct archive_entry_info *entry)
+{
+    const size_t scripts = strlen("scripts/");
+    const char *name = basename(entry->path);
+    const size_t folder = (size_t)(name - entry->path);
+
+    /* Of the many that a skill may bring in folders nobody runs one by its name alone. */
+    if (entry->type != ARCHIVE_ENTRY_FILE ||
+        (strchr(name, '.') && folder > 0 &&
+         (folder != scripts || memcmp(entry->path, "scripts/", scripts) != 0)))
+        return 0;
+    return entry->size < ARCHIVE_BEGIN_MAX ? (size_t)entry->size : ARCHIVE_BEGIN_MAX;
+}
+
+static int read_begins(struct ingest *in, struct err *err)
+{
+    for (size_t i = 0; i < in->archive.n_entries; i++) {
+        struct archive_entry_info *entry = &in->archive.entries[i];
+        const size_t n = skill_archive_begin_bytes(entry);
+        char text[ARCHIVE_BEGIN_MAX];
+        int r = n > 0 ? ingest_read_content(in, entry->offset, text, n, err) : 0;
+
+        if (r < 0)
+            return r;
+        entry->begins = language_of_text(text, n);
+    }
+    return 0;
+}
+
 /* Judges the list as a whole, and writes it. */
 static int write_skill(struct ingest *in, struct err *err)
 {
     static int (*const steps[])(struct ingest * in, struct err * err) = {
-        find_root, name_skill_md, ingest_arrange, check_collisions, read_skill_md, ingest_write,
+        find_root,     name_skill_md, ingest_arrange, check_collisions,
+        read_skill_md, read_begins,   ingest_write,
     };
     int result = 0;
 
@@ -286,34 +313,7 @@ static int check_name(const struct skill_archive *archive, struct skill *skill)
                       names_shown(skill->name).text);
 }
 
-int skill_archive_read_first_line(struct archive_entry_info *entry, int fd)
-{
-    char line[FIRST_LINE_MAX];
-    ssize_t n;
-
-    if (entry->type != ARCHIVE_ENTRY_FILE || strchr(basename(entry->path), '.'))
-        return 0;
-    n = pread(fd, line, entry->size < sizeof(line) ? (size_t)entry->size : sizeof(line),
-              (off_t)entry->offset);
-    if (n < 0)
-        return -errno;
-    entry->begins = language_of_text(line, (size_t)n);
-    return 0;
-}
-
-static int read_first_lines(struct skill_archive *archive, int tar_fd, struct err *err)
-{
-    for (size_t i = 0; tar_fd >= 0 && i < archive->n_entries; i++) {
-        int r = skill_archive_read_first_line(&archive->entries[i], tar_fd);
-
-        if (r < 0)
-            return err_set_errno(err, -r, "cannot read the stored skill");
-    }
-    return 0;
-}
-
-static int describe(struct skill_archive *archive, int tar_fd, struct skill *skill,
-                    struct err *err)
+static int describe(const struct skill_archive *archive, struct skill *skill, struct err *err)
 {
     int result = frontmatter_parse(archive->skill_md, archive->skill_md_len, skill, err);
 
@@ -323,10 +323,7 @@ static int describe(struct skill_archive *archive, int tar_fd, struct skill *ski
     if (result < 0)
         return result;
     result = check_name(archive, skill);
-    if (result < 0)
-        return result;
-    result = read_first_lines(archive, tar_fd, err);
-    return result < 0 ? result : skill_entry_check_language(skill, archive, tar_fd);
+    return result < 0 ? result : skill_entry_check_language(skill, archive);
 }
 
 int skill_archive_load(int in_fd, const struct archive_limits *limits,
@@ -340,7 +337,7 @@ int skill_archive_load(int in_fd, const struct archive_limits *limits,
 
     if (result < 0)
         return result;
-    result = describe(&archive, tar_fd, &skill, err);
+    result = describe(&archive, &skill, err);
     if (result < 0) {
         skill_finish(&skill);
         skill_archive_finish(&archive);

@@ -52,7 +52,8 @@ struct archive_entry_info {
     uint64_t size;   /* files only */
     uint64_t offset; /* files only: in the canonical tar; in the spool until that is written */
     char *target;    /* owned, links only, as it stands in the archive; else NULL */
-    /* Of a file without an extension, whose first line names it; else NULL. Static. */
+    /* Files only: by their first line, in the root and scripts/, and elsewhere without a dot in
+       the name; else NULL. Static. */
     const struct language *begins;
 };
 
@@ -105,8 +106,9 @@ int skill_archive_load(int in_fd, const struct archive_limits *limits,
                        struct skill_archive *ret_archive, struct skill *ret_skill,
                        struct err *err);
 
-/* Fills in what a file of the canonical tar, or of a spool, begins as. 0 or -errno. */
-int skill_archive_read_first_line(struct archive_entry_info *entry, int fd);
+#define ARCHIVE_BEGIN_MAX 128u
+/* How much of a file it takes to know what it begins as; 0: nobody asks. */
+size_t skill_archive_begin_bytes(const struct archive_entry_info *entry);
 
 /*
  * What skill_archive_load() gave for a canonical tar of its own making, which the caller has

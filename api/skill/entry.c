@@ -11,10 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SHOWN_SCRIPTS_MAX 10u
-#define FIRST_LINE_MAX    127u
 
 /* NULL where the name has none of the known extensions. */
 static const char *lang_of_path(const char *path)
@@ -24,13 +22,20 @@ static const char *lang_of_path(const char *path)
     return language ? language->lang : NULL;
 }
 
+/* By the extension, else by the first line. */
+static const struct language *language_of(const struct archive_entry_info *entry)
+{
+    const struct language *language = language_of_path(entry->path);
+
+    return language ? language : entry->begins;
+}
+
 /* Where its language is one that is not run here: what it is and what to do, with err. */
 static bool refuse_foreign(const char *problem, const struct archive_entry_info *entry,
                            struct err *err)
 {
-    const struct language *language = language_of_path(entry->path);
+    const struct language *language = language_of(entry);
 
-    language = language ? language : entry->begins;
     if (!language || language->lang)
         return false;
     (void)err_set(err, EINVAL, "%s\"%s\" is %s, which skillvm does not run: %s", problem,
@@ -50,12 +55,11 @@ static const char *lang_of_name(const struct archive_entry_info *entry)
     return lang_of_path(entry->path);
 }
 
-/* By the extension, else by the first line. */
 static const char *lang_of(const struct archive_entry_info *entry)
 {
-    const char *lang = lang_of_path(entry->path);
+    const struct language *language = language_of(entry);
 
-    return lang || !entry->begins ? lang : entry->begins->lang;
+    return language ? language->lang : NULL;
 }
 
 /* A file, or a link, which the archive's checks keep inside the skill. */
@@ -137,12 +141,9 @@ static int finish_file(const struct skill *skill, enum proto_mode mode,
                        const struct archive_entry_info *file, struct skill_entry *ret,
                        struct err *err)
 {
-    const char *lang = lang_of_path(file->path);
+    const struct language *named = language_of_path(file->path);
+    const char *lang = named ? named->lang : lang_of_field(skill->lang);
 
-    if (!lang && language_of_path(file->path) && refuse_foreign("", file, err))
-        return -EINVAL;
-    if (!lang)
-        lang = lang_of_field(skill->lang);
     if (!lang)
         lang = lang_of(file);
     if (!lang && refuse_foreign("", file, err))
@@ -281,29 +282,13 @@ bool skill_entry_can_run(const struct skill *skill, const struct skill_archive *
     return false;
 }
 
-/* What a file begins with, where it is there to be read. "" without. */
-static const char *first_line(const struct skill_archive *archive, const char *path, int tar_fd,
-                              char ret[FIRST_LINE_MAX + 1])
-{
-    const struct archive_entry_info *entry = skill_archive_find(archive, path);
-    ssize_t n = tar_fd < 0 || !entry || entry->type != ARCHIVE_ENTRY_FILE
-                    ? 0
-                    : pread(tar_fd, ret,
-                            entry->size < FIRST_LINE_MAX ? (size_t)entry->size : FIRST_LINE_MAX,
-                            (off_t)entry->offset);
-
-    ret[n > 0 ? n : 0] = '\0';
-    ret[strcspn(ret, "\r\n")] = '\0';
-    return ret;
-}
-
 /* Of what runs, where its skill or its first line calls it another. What begins as TypeScript
  * runs JavaScript, too. */
-static int warn_of_language(struct skill *skill, const struct skill_entry *entry,
-                            const char *line)
+static int warn_of_language(struct skill *skill, const struct skill_archive *archive,
+                            const struct skill_entry *entry)
 {
     const struct language *named = skill->lang ? language_of_name(skill->lang) : NULL;
-    const struct language *begins = language_of_text(line, strlen(line));
+    const struct language *begins = skill_archive_find(archive, entry->entry)->begins;
     const struct language *runs = language_of_name(entry->lang);
     const struct names_shown path = names_shown(entry->entry);
     const char *by = language_of_path(entry->entry) ? "its name" : "lang";
@@ -316,19 +301,18 @@ static int warn_of_language(struct skill *skill, const struct skill_entry *entry
                        named->shown, path.text, runs->shown);
     if (r < 0 || !begins || begins == runs || strcmp(begins->shown, "TypeScript") == 0)
         return r;
-    return skill_warn(&skill->warnings,
-                      "\"%s\" begins as %s (%s), but runs as %s, as %s says: correct its first "
-                      "line, or %s",
-                      path.text, begins->shown, names_shown(line).text, runs->shown, by, by);
+    return skill_warn(
+        &skill->warnings,
+        "\"%s\" begins as %s, but runs as %s, as %s says: correct its first line, "
+        "or %s",
+        path.text, begins->shown, runs->shown, by, by);
 }
 
-int skill_entry_check_language(struct skill *skill, const struct skill_archive *archive,
-                               int tar_fd)
+int skill_entry_check_language(struct skill *skill, const struct skill_archive *archive)
 {
     const struct language *named = skill->lang ? language_of_name(skill->lang) : NULL;
     struct skill_entry entry = {0};
     struct err ignored = {0};
-    char line[FIRST_LINE_MAX + 1];
     int r;
 
     if (skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored) < 0) {
@@ -339,7 +323,7 @@ int skill_entry_check_language(struct skill *skill, const struct skill_archive *
                    : skill_warn(&skill->warnings, "lang is %s, which skillvm does not run: %s",
                                 named->shown, named->remedy);
     }
-    r = warn_of_language(skill, &entry, first_line(archive, entry.entry, tar_fd, line));
+    r = warn_of_language(skill, archive, &entry);
     skill_entry_finish(&entry);
     return r;
 }

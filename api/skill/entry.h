@@ -31,11 +31,9 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
 /*
  * Adds warnings to the skill's where two languages are named for what runs without a choice: by
  * lang, by the name of its file, which counts before that, and by its first line, which counts
- * for nothing and is read where the canonical tar is there (tar_fd, else -1); or where nothing
- * runs, and lang is one that nothing does. 0 or -ENOMEM.
+ * last; or where nothing runs, and lang is one that nothing does. 0 or -ENOMEM.
  */
-int skill_entry_check_language(struct skill *skill, const struct skill_archive *archive,
-                               int tar_fd);
+int skill_entry_check_language(struct skill *skill, const struct skill_archive *archive);
 /*
  * True for a file that can be run by itself: in the root or in scripts/, with an extension of a
  * language, and not one of a package's own files. *ret_lang gets the language (static).

@@ -3,10 +3,12 @@
 
 #include "api/skill/content.h"
 #include "api/skill/frontmatter.h"
+#include "api/skill/language.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Far over what any limit on uploads allows: a stop for a damaged file only. */
 #define ENTRIES_MAX 100000u
@@ -29,8 +31,9 @@ static int add_entry(void *user, const struct tar_header *header)
         .executable = header->type == TAR_FILE && (header->mode & 0111) != 0,
         .target = (char *)(uintptr_t)header->target,
     };
-    size_t n = archive->n_entries;
-    int r;
+    size_t n = archive->n_entries, wanted;
+    char text[ARCHIVE_BEGIN_MAX];
+    ssize_t got;
 
     if (header->type != TAR_FILE && header->type != TAR_DIR && header->type != TAR_LINK)
         return -EINVAL;
@@ -39,8 +42,12 @@ static int add_entry(void *user, const struct tar_header *header)
         return -EINVAL;
     if (n == ENTRIES_MAX)
         return -ENOMEM;
-    r = skill_archive_read_first_line(&entry, reload->tar_fd);
-    return r < 0 ? r : skill_archive_add(archive, &entry);
+    wanted = skill_archive_begin_bytes(&entry);
+    got = wanted > 0 ? pread(reload->tar_fd, text, wanted, (off_t)entry.offset) : 0;
+    if (got < 0)
+        return -errno;
+    entry.begins = language_of_text(text, (size_t)got);
+    return skill_archive_add(archive, &entry);
 }
 
 /* skill_md's memory changes hands; it ends with a NUL. */

@@ -37,7 +37,7 @@ static void check_warning(const struct wish *wish, struct skill *skill,
 {
     const char *said;
 
-    assert_int_equal(skill_entry_check_language(skill, archive, -1), 0);
+    assert_int_equal(skill_entry_check_language(skill, archive), 0);
     assert_int_equal(skill->warnings.len, wish->warning != NULL);
     said = wish->warning ? skill->warnings.items[0] : "";
     if (wish->warning && !strstr(said, wish->warning))
@@ -126,13 +126,13 @@ static void wishes(void **state)
          .problem = "the skill has nothing to run; \"scripts/tool.go\" is Go, which "
                     "skillvm does not run: build a static program"},
         {.files = {"SKILL.md", "src/", "src/x.rb"}, .problem = "there is no script in it"},
-        {.files = {"SKILL.md", "main.ts", "helper.py"},
+        {.files = {"SKILL.md", "helper.py", "main.ts"},
          .entry = "helper.py",
          .out_lang = "python"},
-        {.files = {"SKILL.md", "main.rb", "main.py"},
+        {.files = {"SKILL.md", "main.py", "main.rb"},
          .entry_point = "main.rb",
          .problem = "\"main.rb\" is Ruby, which skillvm does not run: write it in Python"},
-        {.files = {"SKILL.md", "main.pl", "a.py"},
+        {.files = {"SKILL.md", "a.py", "main.pl"},
          .script = "main.pl",
          .problem = "\"main.pl\" is Perl, which skillvm does not run: start it from a main.sh"},
         {.files = {"SKILL.md", "main.ts"},
@@ -187,7 +187,7 @@ static void wishes(void **state)
         {.files = {"SKILL.md", "tool"},
          .entry_point = "tool",
          .problem = "language is unknown"},
-        {.files = {"SKILL.md", "LICENSE", "tool #!/usr/bin/env python3"},
+        {.files = {"LICENSE", "SKILL.md", "tool #!/usr/bin/env python3"},
          .entry = "tool",
          .out_lang = "python"},
         {.files = {"SKILL.md", "a.sh", "tool #!/usr/bin/env python3"},
@@ -304,12 +304,11 @@ static void two_languages_are_told(void **state)
     expect_language("", "main.py", "# bash\n", "");
     expect_language("", "main.py", "", "");
     expect_language("", "main.py", "#!/bin/bash\necho 1\n",
-                    "\"main.py\" begins as bash (#!/bin/bash), but runs as Python, as its name "
+                    "\"main.py\" begins as bash, but runs as Python, as its name "
                     "says: correct its first line, or its name");
-    expect_language(
-        "lang: python\nentry_point: run\n", "run", "#!/usr/bin/env node\r\n1\n",
-        "\"run\" begins as JavaScript (#!/usr/bin/env node), but runs as Python, as "
-        "lang says: correct its first line, or lang");
+    expect_language("lang: python\nentry_point: run\n", "run", "#!/usr/bin/env node\r\n1\n",
+                    "\"run\" begins as JavaScript, but runs as Python, as "
+                    "lang says: correct its first line, or lang");
     expect_language("entry_point: run\n", "run", "#!/usr/bin/env python3\n1\n", "");
     expect_language(
         "lang: ruby\nentry_point: run\n", "run", "#!/usr/bin/env python3\n1\n",

@@ -131,6 +131,14 @@ if [ -n "$archive" ]; then
     exit
 fi
 
+# Where the recipe, or one that it extends, names a package.
+find_line() { # package
+    # shellcheck disable=SC2086 # a list of paths without spaces
+    awk -v name="$1" '{ gsub(/[][,"\047]/, " ") }
+        { for (i = 1; i <= NF; i++) if ($i == name) at = FILENAME " line " FNR }
+        END { print at }' $sources
+}
+
 # apt with an empty machine to install into, so that it names every package that is needed. Of the
 # recipe's suite, where this machine has them with its security and other updates.
 apt() {
@@ -158,7 +166,13 @@ if [ ! -s "$resolved" ]; then
     # shellcheck disable=SC2086 # a list of names
     apt -o Dir::Cache::archives="$work/archives" --print-uris install $packages \
         >"$work/uris" 2>"$work/log" || {
-        cat "$work/log" >&2
+        grep -v '^E: Unable to locate package' "$work/log" >&2 || :
+        absent=$(sed -n 's/^E: Unable to locate package //p' "$work/log")
+        for package in $absent; do
+            echo "image: $(find_line "$package"): apt knows no package $package" >&2
+        done
+        [ -z "$absent" ] || die "correct $recipe: \`apt-cache search WORD\` finds packages, and" \
+            "\`apt-get update\` what is new or, on a new machine, all of them"
         die "apt cannot resolve the packages of $recipe: $(sed -n 's/^E: //p' "$work/log" |
             head -n 1) (no lists? apt-get update)"
     }

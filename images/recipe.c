@@ -217,6 +217,20 @@ static int read_memory(struct reader *r, const yaml_node_t *node, char **ret_mem
     return *ret_memory ? 0 : -ENOMEM;
 }
 
+/* Which it is, and which there are. */
+static int refuse_key(struct reader *r, const yaml_node_t *node, const char *name)
+{
+    char what[512];
+    size_t n = (size_t)snprintf(what, sizeof(what),
+                                "there is no key \"%.64s\": a recipe has name, suite, extends, "
+                                "memory",
+                                name ? name : "");
+
+    for (size_t i = 0; i < sizeof(LIST_KEYS) / sizeof(LIST_KEYS[0]); i++)
+        n += (size_t)snprintf(what + n, sizeof(what) - n, ", %s", LIST_KEYS[i].name);
+    return refuse(r, node, what);
+}
+
 static int read_document(struct reader *r, struct recipe *recipe)
 {
     const yaml_node_t *root = yaml_document_get_root_node(r->document);
@@ -243,7 +257,7 @@ static int read_document(struct reader *r, struct recipe *recipe)
             result = read_list(r, &LIST_KEYS[i], value, list);
         }
         if (result == -ENOENT)
-            return refuse(r, key_node, "unknown key");
+            return refuse_key(r, key_node, name);
         if (result < 0)
             return result;
     }

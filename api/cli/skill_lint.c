@@ -49,20 +49,26 @@ static int print_json(const struct skill *skill, bool can_run,
     return verbs_print_tree(json);
 }
 
-/* Of one that a push would take: what it is good for. */
-static void print_verdict(const struct skill *skill, bool can_run)
+/* Of one that a push would take: what it is good for, or why nothing in it can run. */
+static void print_verdict(const struct skill *skill, const struct err *why)
 {
     const size_t n = skill->warnings.len;
 
     show_text(stdout, skill->name);
+    fputs(n > 0       ? " can be registered"
+          : why->code ? " is good to read"
+                      : " is a good skill",
+          stdout);
     if (n > 0)
-        printf(" can be registered%s; %zu warning%s\n",
-               can_run ? "" : ", but nothing in it can run", n, n == 1 ? "" : "s");
-    else
-        puts(can_run ? " is a good skill" : " is good to read; nothing in it can run");
+        printf("; %zu warning%s", n, n == 1 ? "" : "s");
+    if (why->code) {
+        fputs("; ", stdout);
+        show_text(stdout, why->message);
+    }
+    putchar('\n');
 }
 
-static void print_text(const struct skill *skill, bool can_run,
+static void print_text(const struct skill *skill, const struct err *why,
                        const struct skill_strings *errors)
 {
     /* What the specification refuses is not also said as loading's warning. */
@@ -71,7 +77,7 @@ static void print_text(const struct skill *skill, bool can_run,
     for (size_t i = 0; i < errors->len; i++)
         cli_say("error: %s", errors->items[i]);
     if (errors->len == 0)
-        print_verdict(skill, can_run);
+        print_verdict(skill, why);
 }
 
 /* Loads the skill with the warnings of a push. 0, or -errno with err. */
@@ -97,9 +103,9 @@ int skill_lint(const struct cli *cli, const struct options *options)
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
     _cleanup_skill_strings_ struct skill_strings errors = {0};
-    struct err err = {0};
+    struct err err = {0}, why = {0};
     int result = load(cli, options->args[0], &archive, &skill, &err), status = CLI_OK;
-    bool can_run = result == 0 && skill_entry_can_run(&skill, &archive);
+    bool can_run = result == 0 && skill_entry_can_run(&skill, &archive, &why);
 
     if (result < 0)
         result = skill_strings_add(&errors, "%s", err.message);
@@ -111,6 +117,6 @@ int skill_lint(const struct cli *cli, const struct options *options)
     else if (options->json)
         status = print_json(&skill, can_run, &errors);
     else
-        print_text(&skill, can_run, &errors);
+        print_text(&skill, &why, &errors);
     return status == CLI_OK && errors.len > 0 ? CLI_NO : status;
 }

@@ -5,6 +5,7 @@
 #include "api/skill/file_names.h"
 #include "api/skill/frontmatter.h"
 #include "api/skill/ingest.h"
+#include "api/skill/language.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -234,11 +235,41 @@ static int read_skill_md(struct ingest *in, struct err *err)
     return ingest_read_content(in, entry->offset, in->archive.skill_md, len, err);
 }
 
+size_t skill_archive_begin_bytes(const struct archive_entry_info *entry)
+{
+    const size_t scripts = strlen("scripts/");
+    const char *name = basename(entry->path);
+    const size_t folder = (size_t)(name - entry->path);
+
+    /* Of the many that a skill may bring in folders nobody runs one by its name alone. */
+    if (entry->type != ARCHIVE_ENTRY_FILE ||
+        (strchr(name, '.') && folder > 0 &&
+         (folder != scripts || memcmp(entry->path, "scripts/", scripts) != 0)))
+        return 0;
+    return entry->size < ARCHIVE_BEGIN_MAX ? (size_t)entry->size : ARCHIVE_BEGIN_MAX;
+}
+
+static int read_begins(struct ingest *in, struct err *err)
+{
+    for (size_t i = 0; i < in->archive.n_entries; i++) {
+        struct archive_entry_info *entry = &in->archive.entries[i];
+        const size_t n = skill_archive_begin_bytes(entry);
+        char text[ARCHIVE_BEGIN_MAX];
+        int r = n > 0 ? ingest_read_content(in, entry->offset, text, n, err) : 0;
+
+        if (r < 0)
+            return r;
+        entry->begins = language_of_text(text, n);
+    }
+    return 0;
+}
+
 /* Judges the list as a whole, and writes it. */
 static int write_skill(struct ingest *in, struct err *err)
 {
     static int (*const steps[])(struct ingest * in, struct err * err) = {
-        find_root, name_skill_md, ingest_arrange, check_collisions, read_skill_md, ingest_write,
+        find_root,     name_skill_md, ingest_arrange, check_collisions,
+        read_skill_md, read_begins,   ingest_write,
     };
     int result = 0;
 

@@ -36,6 +36,8 @@ extern const struct archive_limits archive_limits_default;
 /* 512 MiB, 512 MiB, 50,000 entries, 100:1: for who sends to a daemon, which has the say. */
 extern const struct archive_limits archive_limits_most;
 
+struct language;
+
 enum archive_entry_type {
     ARCHIVE_ENTRY_FILE = TAR_FILE,
     ARCHIVE_ENTRY_DIR = TAR_DIR,
@@ -50,6 +52,9 @@ struct archive_entry_info {
     uint64_t size;   /* files only */
     uint64_t offset; /* files only: in the canonical tar; in the spool until that is written */
     char *target;    /* owned, links only, as it stands in the archive; else NULL */
+    /* Files only: by their first line, in the root and scripts/, and elsewhere without a dot in
+       the name; else NULL. Static. */
+    const struct language *begins;
 };
 
 /* What an ingested archive holds. */
@@ -101,11 +106,15 @@ int skill_archive_load(int in_fd, const struct archive_limits *limits,
                        struct skill_archive *ret_archive, struct skill *ret_skill,
                        struct err *err);
 
+#define ARCHIVE_BEGIN_MAX 128u
+/* How much of a file it takes to know what it begins as; 0: nobody asks. */
+size_t skill_archive_begin_bytes(const struct archive_entry_info *entry);
+
 /*
  * What skill_archive_load() gave for a canonical tar of its own making, which the caller has
- * kept under its digest and trusts: reads headers and SKILL.md and nothing else, hashes
- * nothing. tar_bytes, expanded_bytes and folder stay empty. -EINVAL for what is no such tar;
- * -errno.
+ * kept under its digest and trusts: reads headers, SKILL.md and first lines and nothing else,
+ * hashes nothing. tar_bytes, expanded_bytes and folder stay empty. -EINVAL for what is no such
+ * tar; -errno.
  */
 int skill_archive_reload(int tar_fd, const char *digest, struct skill_archive *ret_archive,
                          struct skill *ret_skill, struct err *err);

@@ -22,15 +22,24 @@ static const char *lang_of_path(const char *path)
     return language ? language->lang : NULL;
 }
 
-/* Where its language is one that is not run here: what it is and what to do, with err. */
-static bool refuse_foreign(const char *problem, const char *path, struct err *err)
+/* By the extension, else by the first line. */
+static const struct language *language_of(const struct archive_entry_info *entry)
 {
-    const struct language *language = language_of_path(path);
+    const struct language *language = language_of_path(entry->path);
+
+    return language ? language : entry->begins;
+}
+
+/* Where its language is one that is not run here: what it is and what to do, with err. */
+static bool refuse_foreign(const char *problem, const struct archive_entry_info *entry,
+                           struct err *err)
+{
+    const struct language *language = language_of(entry);
 
     if (!language || language->lang)
         return false;
     (void)err_set(err, EINVAL, "%s\"%s\" is %s, which skillvm does not run: %s", problem,
-                  names_shown(path).text, language->shown, language->remedy);
+                  names_shown(entry->path).text, language->shown, language->remedy);
     return true;
 }
 
@@ -41,12 +50,25 @@ static const char *lang_of_field(const char *lang)
     return language ? language->lang : NULL;
 }
 
+static const char *lang_of_name(const struct archive_entry_info *entry)
+{
+    return lang_of_path(entry->path);
+}
+
+static const char *lang_of(const struct archive_entry_info *entry)
+{
+    const struct language *language = language_of(entry);
+
+    return language ? language->lang : NULL;
+}
+
 /* A file, or a link, which the archive's checks keep inside the skill. */
-static bool is_runnable(const struct skill_archive *archive, const char *path)
+static const struct archive_entry_info *find_runnable(const struct skill_archive *archive,
+                                                      const char *path)
 {
     const struct archive_entry_info *entry = skill_archive_find(archive, path);
 
-    return entry && entry->type != ARCHIVE_ENTRY_DIR;
+    return entry && entry->type != ARCHIVE_ENTRY_DIR ? entry : NULL;
 }
 
 /* A file in the root or in scripts/, and not one of a package's own. */
@@ -75,7 +97,7 @@ static int refuse_scriptless(const struct skill_archive *archive, const char *pr
     (void)snprintf(text, sizeof(text), "%s; ", problem);
     for (size_t i = 0; i < archive->n_entries; i++) {
         if (is_in_place(&archive->entries[i]) &&
-            refuse_foreign(text, archive->entries[i].path, err))
+            refuse_foreign(text, &archive->entries[i], err))
             return -EINVAL;
     }
     return err_set(err, EINVAL, "%s: there is no script in it, only instructions for an agent",
@@ -89,7 +111,7 @@ static int ask(const struct skill_archive *archive, const char *problem, struct 
 
     for (size_t i = 0; i < archive->n_entries; i++) {
         const struct archive_entry_info *entry = &archive->entries[i];
-        if (entry->type != ARCHIVE_ENTRY_FILE || !lang_of_path(entry->path))
+        if (entry->type != ARCHIVE_ENTRY_FILE || !lang_of(entry))
             continue;
         if (++n > SHOWN_SCRIPTS_MAX) {
             buf_printf(&list, ", …");
@@ -115,22 +137,24 @@ static int finish(enum proto_mode mode, const char *path, const char *lang,
     return 0;
 }
 
-static int finish_file(const struct skill *skill, enum proto_mode mode, const char *path,
-                       struct skill_entry *ret, struct err *err)
+static int finish_file(const struct skill *skill, enum proto_mode mode,
+                       const struct archive_entry_info *file, struct skill_entry *ret,
+                       struct err *err)
 {
-    const char *lang = lang_of_path(path);
+    const struct language *named = language_of_path(file->path);
+    const char *lang = named ? named->lang : lang_of_field(skill->lang);
 
-    if (!lang && refuse_foreign("", path, err))
-        return -EINVAL;
     if (!lang)
-        lang = lang_of_field(skill->lang);
+        lang = lang_of(file);
+    if (!lang && refuse_foreign("", file, err))
+        return -EINVAL;
     if (!lang)
         return err_set(
             err, EINVAL,
-            "\"%s\": its language is unknown; use .py, .js or .sh, or set \"lang\" in "
-            "SKILL.md to python, node or bash",
-            names_shown(path).text);
-    return finish(mode, path, lang, ret, err);
+            "\"%s\": its language is unknown; use .py, .js or .sh, a first line such as "
+            "#!/usr/bin/env python3, or set \"lang\" in SKILL.md to python, node or bash",
+            names_shown(file->path).text);
+    return finish(mode, file->path, lang, ret, err);
 }
 
 /* A file the caller or the skill names, also without its folder scripts/. */
@@ -140,18 +164,21 @@ static int resolve_named(const struct skill *skill, const struct skill_archive *
 {
     char path[NAMES_PATH_MAX + 1], problem[NAMES_SHOWN_MAX + 64];
     char below[NAMES_PATH_MAX + sizeof("scripts/")];
+    const struct archive_entry_info *file;
     int result = names_clean(given, path, err);
 
     if (result < 0) {
         err_prefix(err, "%s", what);
         return result;
     }
-    if (is_runnable(archive, path))
-        return finish_file(skill, mode, path, ret, err);
+    file = find_runnable(archive, path);
+    if (file)
+        return finish_file(skill, mode, file, ret, err);
     strcpy(below, "scripts/");
     strcat(below, path);
-    if (is_runnable(archive, below))
-        return finish_file(skill, mode, below, ret, err);
+    file = find_runnable(archive, below);
+    if (file)
+        return finish_file(skill, mode, file, ret, err);
     snprintf(problem, sizeof(problem), "%s \"%s\" is not in the skill", what,
              names_shown(given).text);
     return ask(archive, problem, err);
@@ -178,6 +205,22 @@ static bool is_module(const char *name)
     return !start;
 }
 
+/* Those in their place whose language is known by this; the last one of them. */
+static size_t count_scripts(const struct skill_archive *archive,
+                            const char *(*lang)(const struct archive_entry_info *entry),
+                            const struct archive_entry_info **ret_last)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < archive->n_entries; i++) {
+        if (!lang(&archive->entries[i]) || !is_in_place(&archive->entries[i]))
+            continue;
+        *ret_last = &archive->entries[i];
+        n++;
+    }
+    return n;
+}
+
 int skill_entry_resolve(const struct skill *skill, const struct skill_archive *archive,
                         const char *script, const char *module, struct skill_entry *ret,
                         struct err *err)
@@ -185,8 +228,8 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
     static const char *const names[] = {"main.py",         "run.py",          "main.js",
                                         "main.sh",         "scripts/main.py", "scripts/run.py",
                                         "scripts/main.js", "scripts/main.sh"};
-    const char *only = NULL;
-    size_t n = 0;
+    const struct archive_entry_info *only = NULL;
+    size_t n;
 
     if (script && module)
         return err_set(err, EINVAL, "give a script or a module, not both");
@@ -204,30 +247,27 @@ int skill_entry_resolve(const struct skill *skill, const struct skill_archive *a
                              skill->entry_point, ret, err);
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (is_runnable(archive, names[i]))
-            return finish_file(skill, PROTO_MODE_ENTRY, names[i], ret, err);
+        only = find_runnable(archive, names[i]);
+        if (only)
+            return finish_file(skill, PROTO_MODE_ENTRY, only, ret, err);
     }
-    for (size_t i = 0; i < archive->n_entries; i++) {
-        const char *lang;
-
-        if (skill_entry_is_script(&archive->entries[i], &lang)) {
-            only = archive->entries[i].path;
-            n++;
-        }
-    }
+    n = count_scripts(archive, lang_of_name, &only);
+    if (n == 0)
+        n = count_scripts(archive, lang_of, &only);
     if (n == 1)
         return finish_file(skill, PROTO_MODE_ENTRY, only, ret, err);
     return ask(archive,
                n == 0 ? "the skill has nothing to run" : "the skill has several scripts", err);
 }
 
-bool skill_entry_can_run(const struct skill *skill, const struct skill_archive *archive)
+bool skill_entry_can_run(const struct skill *skill, const struct skill_archive *archive,
+                         struct err *why)
 {
     const bool has_lang = lang_of_field(skill->lang) != NULL;
     _cleanup_skill_entry_ struct skill_entry by_itself = {0};
-    struct err ignored = {0};
+    struct err none = {0};
 
-    if (skill_entry_resolve(skill, archive, NULL, NULL, &by_itself, &ignored) == 0)
+    if (skill_entry_resolve(skill, archive, NULL, NULL, &by_itself, &none) == 0)
         return true;
     for (size_t i = 0; i < archive->n_entries; i++) {
         const struct archive_entry_info *entry = &archive->entries[i];
@@ -235,22 +275,37 @@ bool skill_entry_can_run(const struct skill *skill, const struct skill_archive *
         const bool is_of_field =
             has_lang && entry->executable && !language_of_path(entry->path);
 
-        if (entry->type == ARCHIVE_ENTRY_FILE && (lang_of_path(entry->path) || is_of_field))
+        if (entry->type == ARCHIVE_ENTRY_FILE && (lang_of(entry) || is_of_field))
             return true;
     }
+    (void)err_set(why, none.code, "%s", none.message);
     return false;
 }
 
-static int warn_of_language(struct skill *skill, const struct language *named, const char *path)
+/* Of what runs, where its skill or its first line calls it another. What begins as TypeScript
+ * runs JavaScript, too. */
+static int warn_of_language(struct skill *skill, const struct skill_archive *archive,
+                            const struct skill_entry *entry)
 {
-    const struct language *own = language_of_path(path);
+    const struct language *named = skill->lang ? language_of_name(skill->lang) : NULL;
+    const struct language *begins = skill_archive_find(archive, entry->entry)->begins;
+    const struct language *runs = language_of_name(entry->lang);
+    const struct names_shown path = names_shown(entry->entry);
+    const char *by = language_of_path(entry->entry) ? "its name" : "lang";
+    int r = 0;
 
-    if (!own || own == named)
-        return 0;
-    return skill_warn(&skill->warnings,
-                      "lang is %s, but \"%s\", which runs, is %s and runs as that: correct or "
-                      "remove lang, or set entry_point",
-                      named->shown, names_shown(path).text, own->shown);
+    if (named && named != runs)
+        r = skill_warn(&skill->warnings,
+                       "lang is %s, but \"%s\", which runs, is %s and runs as that: correct or "
+                       "remove lang, or set entry_point",
+                       named->shown, path.text, runs->shown);
+    if (r < 0 || !begins || begins == runs || strcmp(begins->shown, "TypeScript") == 0)
+        return r;
+    return skill_warn(
+        &skill->warnings,
+        "\"%s\" begins as %s, but runs as %s, as %s says: correct its first line, "
+        "or %s",
+        path.text, begins->shown, runs->shown, by, by);
 }
 
 int skill_entry_check_language(struct skill *skill, const struct skill_archive *archive)
@@ -260,14 +315,15 @@ int skill_entry_check_language(struct skill *skill, const struct skill_archive *
     struct err ignored = {0};
     int r;
 
-    if (!named)
-        return 0;
-    if (!named->lang)
-        return skill_warn(&skill->warnings, "lang is %s, which skillvm does not run: %s",
-                          named->shown, named->remedy);
-    if (skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored) < 0)
-        return ignored.code == ENOMEM ? -ENOMEM : 0;
-    r = warn_of_language(skill, named, entry.entry);
+    if (skill_entry_resolve(skill, archive, NULL, NULL, &entry, &ignored) < 0) {
+        if (ignored.code == ENOMEM)
+            return -ENOMEM;
+        return !named || named->lang
+                   ? 0
+                   : skill_warn(&skill->warnings, "lang is %s, which skillvm does not run: %s",
+                                named->shown, named->remedy);
+    }
+    r = warn_of_language(skill, archive, &entry);
     skill_entry_finish(&entry);
     return r;
 }

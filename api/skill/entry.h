@@ -19,18 +19,19 @@ struct skill_entry {
 /*
  * script and module are the caller's choice (at most one; NULL for none). With neither: the
  * entry_point; else main.py run.py main.js main.sh in the root, then in scripts/; else the only
- * script there is; else -EINVAL with a message that lists the scripts and asks for one.
- * A named file must be a regular file of the skill (or a link to one). The language comes from
- * the extension, else from the front matter's lang; what is neither is -EINVAL.
- * 0, -EINVAL or -ENOMEM. The caller finishes *ret on success.
+ * script there is, those without an extension last; else -EINVAL with a message that lists the
+ * scripts and asks for one. A named file must be a regular file of the skill (or a link to
+ * one). The language comes from the extension, else from the front matter's lang, else from the
+ * first line; what is none of these is -EINVAL. 0, -EINVAL or -ENOMEM. The caller finishes *ret
+ * on success.
  */
 int skill_entry_resolve(const struct skill *skill, const struct skill_archive *archive,
                         const char *script, const char *module, struct skill_entry *ret,
                         struct err *err);
 /*
- * Adds a warning to the skill's where its lang is one language and what runs without a choice
- * is another, which the name of its file says and which it runs as; or where lang is one that
- * nothing runs. 0 or -ENOMEM.
+ * Adds warnings to the skill's where two languages are named for what runs without a choice: by
+ * lang, by the name of its file, which counts before that, and by its first line, which counts
+ * last; or where nothing runs, and lang is one that nothing does. 0 or -ENOMEM.
  */
 int skill_entry_check_language(struct skill *skill, const struct skill_archive *archive);
 /*
@@ -40,9 +41,10 @@ int skill_entry_check_language(struct skill *skill, const struct skill_archive *
 bool skill_entry_is_script(const struct archive_entry_info *entry, const char **ret_lang);
 /*
  * Whether something of the skill can be run at all, by itself or when a caller names it. It is
- * not known to work: what it imports may be missing.
+ * not known to work: what it imports may be missing. False with the reason in why.
  */
-bool skill_entry_can_run(const struct skill *skill, const struct skill_archive *archive);
+bool skill_entry_can_run(const struct skill *skill, const struct skill_archive *archive,
+                         struct err *why);
 void skill_entry_finish(struct skill_entry *entry);
 #define _cleanup_skill_entry_ __attribute__((cleanup(skill_entry_finish)))
 

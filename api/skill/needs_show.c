@@ -252,6 +252,11 @@ static int warn_of_field(const struct needs *needs, const struct needs_item *ite
                           "SKILL.md line %u: there is no image \"%s\" here, and `skillvm image "
                           "build %s` makes it: it runs in the image %s, which has %s",
                           item->line, detail.text, item->helper, needs->image, needs->runs);
+    if (strcmp(item->name, "lang") == 0 && !language_of_name(item->detail))
+        return skill_warn(warnings,
+                          "SKILL.md line %u: lang is python, bash or node, and not \"%s\": "
+                          "name one, or remove it where the file's name says it",
+                          item->line, detail.text);
     return skill_warn(warnings,
                       "SKILL.md line %u: there is no %s \"%s\"%s: it runs in the image "
                       "%s, which has %s%s%s",
@@ -310,7 +315,13 @@ static int warn(const struct needs *needs, const struct needs_item *item,
 static bool is_implied(const struct needs *needs, const struct needs_item *item)
 {
     enum needs_kind kind = kind_of(item);
+    const struct language *lang = kind == NEEDS_FIELD && strcmp(item->name, "lang") == 0
+                                      ? language_of_name(item->detail)
+                                      : NULL;
 
+    /* Whoever loaded the skill was told. */
+    if (lang && !lang->lang)
+        return true;
     if (kind == NEEDS_LANGUAGE && strcmp(item->name, "Node.js") == 0)
         return !needs->has_node;
     return (kind == NEEDS_MODULE || kind == NEEDS_PACKAGE) &&

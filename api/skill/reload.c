@@ -3,10 +3,12 @@
 
 #include "api/skill/content.h"
 #include "api/skill/frontmatter.h"
+#include "api/skill/language.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Far over what any limit on uploads allows: a stop for a damaged file only. */
 #define ENTRIES_MAX 100000u
@@ -14,13 +16,14 @@
 struct reload {
     struct content_walk walk;
     struct skill_archive *archive;
+    int tar_fd;
 };
 
 static int add_entry(void *user, const struct tar_header *header)
 {
     const struct reload *reload = user;
     struct skill_archive *archive = reload->archive;
-    const struct archive_entry_info entry = {
+    struct archive_entry_info entry = {
         .path = (char *)(uintptr_t)header->path,
         .type = (enum archive_entry_type)header->type,
         .size = header->size,
@@ -28,14 +31,23 @@ static int add_entry(void *user, const struct tar_header *header)
         .executable = header->type == TAR_FILE && (header->mode & 0111) != 0,
         .target = (char *)(uintptr_t)header->target,
     };
-    size_t n = archive->n_entries;
+    size_t n = archive->n_entries, wanted;
+    char text[ARCHIVE_BEGIN_MAX];
+    ssize_t got;
 
     if (header->type != TAR_FILE && header->type != TAR_DIR && header->type != TAR_LINK)
         return -EINVAL;
     /* Sorted, or it is not ours and searching it would fail. */
     if (n > 0 && strcmp(archive->entries[n - 1].path, header->path) >= 0)
         return -EINVAL;
-    return n == ENTRIES_MAX ? -ENOMEM : skill_archive_add(archive, &entry);
+    if (n == ENTRIES_MAX)
+        return -ENOMEM;
+    wanted = skill_archive_begin_bytes(&entry);
+    got = wanted > 0 ? pread(reload->tar_fd, text, wanted, (off_t)entry.offset) : 0;
+    if (got < 0)
+        return -errno;
+    entry.begins = language_of_text(text, (size_t)got);
+    return skill_archive_add(archive, &entry);
 }
 
 /* skill_md's memory changes hands; it ends with a NUL. */
@@ -44,7 +56,8 @@ static int read_all(int tar_fd, struct skill_archive *archive, struct buf *skill
 {
     struct reload reload = {
         .walk = {.path = "SKILL.md", .out = skill_md, .each = add_entry, .user = &reload},
-        .archive = archive};
+        .archive = archive,
+        .tar_fd = tar_fd};
     int result = content_walk(tar_fd, &reload.walk, err);
 
     if (result < 0)

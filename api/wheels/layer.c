@@ -22,15 +22,31 @@
 
 struct layer {
     struct ingest in;
+    struct archive_limits limits; /* of what wheels hold, and not of their own size */
 };
+
+/* With what to do, where it is over a limit. */
+static int explain(int r, const struct err *why, struct err *err)
+{
+    if (!why->code)
+        return r == -ENOMEM ? err_no_memory(err) : r;
+    return err_set(err, why->code, "%s%s", why->message,
+                   r == -EFBIG ? "; all wheels of a skill together have limits.packages_bytes "
+                                 "and limits.packages_entries: bring fewer or smaller ones, or "
+                                 "have the operator raise these"
+                               : "");
+}
 
 struct layer *layer_create(const struct archive_limits *limits,
                            const struct archive_spool *spool)
 {
     struct layer *layer = calloc(1, sizeof(*layer));
 
-    if (layer)
-        layer->in = (struct ingest){.limits = limits, .spool = spool, .spool_fd = -1};
+    if (!layer)
+        return NULL;
+    layer->limits = *limits;
+    layer->limits.archive_bytes = ARCHIVE_BYTES_MOST;
+    layer->in = (struct ingest){.limits = &layer->limits, .spool = spool, .spool_fd = -1};
     return layer;
 }
 
@@ -225,16 +241,18 @@ int layer_add(struct layer *layer, int fd, const char *file, struct err *err)
 {
     struct skill_archive *archive = &layer->in.archive;
     size_t from = archive->n_entries, end;
-    int r = ingest_read_more(&layer->in, fd, err);
+    struct err why = {0};
+    int r = ingest_read_more(&layer->in, fd, &why);
 
     drop_unplaced(archive, from);
     /* Programs that are made for it come behind. */
     end = archive->n_entries;
     for (size_t i = from; r == 0 && i < end; i++)
-        r = settle_entry(layer, i, err);
-    if (r < 0)
-        err_prefix(err, "%s", names_shown(file).text);
-    return r;
+        r = settle_entry(layer, i, &why);
+    if (r == 0)
+        return 0;
+    err_prefix(&why, "%s", names_shown(file).text);
+    return explain(r, &why, err);
 }
 
 /* By path, and of one path in the order in which they came. */
@@ -269,16 +287,17 @@ int layer_write(struct layer *layer, int tar_fd, char ret_digest[SHA256_HEX_SIZE
                 uint64_t *ret_bytes, struct err *err)
 {
     struct ingest *in = &layer->in;
+    struct err why = {0};
     int r;
 
     in->tar_fd = tar_fd;
     merge(&in->archive);
-    r = ingest_arrange(in, err);
+    r = ingest_arrange(in, &why);
     if (r < 0)
-        return r == -ENOMEM ? err_no_memory(err) : r;
-    r = ingest_write(in, err);
+        return explain(r, &why, err);
+    r = ingest_write(in, &why);
     if (r < 0)
-        return r == -ENOMEM ? err_no_memory(err) : r;
+        return explain(r, &why, err);
     memcpy(ret_digest, in->archive.digest, SHA256_HEX_SIZE);
     *ret_bytes = in->archive.tar_bytes;
     return 0;

@@ -340,27 +340,27 @@ static void explain_wheels(struct search *s, size_t at, struct buf *out)
         (void)buf_printf(out, "; and %zu more", n - SHOWN_MAX);
 }
 
-/* Keeps why a need cannot be met, if nothing got further. */
+/* Keeps why a need cannot be met, and what to do, if nothing got further. */
 static void explain(struct search *s, size_t at)
 {
     const struct need *need = &s->needs[at];
     struct buf text = buf_init(8192);
+    char remedy[128];
     size_t first, n;
 
     if (at + 1 <= s->deepest)
         return;
     s->deepest = at + 1;
     find_name(s, need->requirement->name, &first, &n);
-    (void)buf_printf(&text, "%s, which %s requires, ", need->requirement->shown, need->by);
-    if (n == 0)
-        (void)buf_printf(&text,
-                         "is not there: put a wheel of it for CPython 3.%u on Linux x86_64 "
-                         "into wheels/",
-                         s->in->python.minor);
-    else
-        (void)buf_printf(&text, "cannot be had");
+    (void)buf_printf(&text, "%s, which %s requires, %s", need->requirement->shown, need->by,
+                     n == 0 ? "is not there" : "cannot be had");
     explain_wheels(s, at, &text);
-    (void)snprintf(s->why, sizeof(s->why), "%s", buf_cstr(&text) ? buf_cstr(&text) : "");
+    (void)snprintf(remedy, sizeof(remedy), "%s for CPython 3.%u on Linux x86_64 into wheels/%s",
+                   n == 0 ? ": put a wheel of it" : "; put one that fits,", s->in->python.minor,
+                   n == 0 ? "" : ", or change what is required");
+    /* However much there is to tell of wheels, this is told. */
+    (void)snprintf(s->why, sizeof(s->why), "%.*s%s", (int)(sizeof(s->why) - 1 - strlen(remedy)),
+                   buf_cstr(&text) ? buf_cstr(&text) : "", remedy);
     buf_finish(&text);
 }
 

@@ -65,7 +65,7 @@ static int check_directory(int fd, uint32_t max, uint64_t *work, struct err *err
 
     *work += (uint64_t)n * ENTRY_WORK;
     if (r == -EFBIG)
-        return err_set(err, EINVAL, "has more than %u entries", max);
+        return err_set(err, EINVAL, "has more than %u entries (limits.packages_entries)", max);
     if (r == -EINVAL || r == -ENOENT)
         return err_set(err, EINVAL, "is no zip archive, or a damaged one");
     return r < 0 ? err_set_errno(err, -r, "cannot read the wheel") : 0;

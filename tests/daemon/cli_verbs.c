@@ -545,14 +545,14 @@ static void lint_calls_no_skill_good_that_cannot_run(void **state)
     static const struct {
         const char *file, *content, *says;
     } skills[] = {
-        {"main.ts", "const x: number = 1",
-         "main.ts line 1: no image runs TypeScript: make JavaScript of it (main.js)"},
-        {"main.go", "package main", "main.go line 1: no image runs Go: build a static program"},
-        {"main.go", "package main",
-         "\nverdict can be registered, but nothing in it can run; 1 warning\n"},
+        {"main.ts", "1", "line 1: no image runs TypeScript: make JavaScript of it (main.js)"},
+        {"main.go", "x", "no image runs Go: build a static program for Linux on x86_64"},
+        {"main.go", "x",
+         "\nverdict can be registered; 1 warning; the skill has nothing to run"},
+        {"tool", "#!/usr/bin/python3", "\nverdict can be registered; 1 warning\n"},
         {"main.py", "import gone1, gone2, gone3", "\nverdict can be registered; 3 warnings\n"},
         {"main.py", "print(1)", "verdict is a good skill\n"},
-        {"notes.md", "read me", "verdict is good to read; nothing in it can run\n"},
+        {"notes.md", "read me", "verdict is good to read; the skill has nothing to run: th"},
     };
     static const char lint[] =
         "version && SKILLVM_SHARE=only-python SKILLVM_IMAGES=$PWD/no-images '" SKILLVM

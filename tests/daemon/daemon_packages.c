@@ -71,13 +71,14 @@ static void what_cannot_be_had_is_refused(void **state)
 
     expect(send_skill(w, PUSH, make_skill("other", "", parts)), 400,
            "wheels/x-1.0-cp312-cp312-manylinux2014_x86_64.whl is for CPython 3.12 (cp312); the "
-           "image has CPython 3.11");
+           "image has CPython 3.11; put one that fits, for CPython 3.11 on Linux x86_64 into "
+           "wheels/, or change what is required");
     expect(send_skill(w, PUSH, make_skill("lacking", "", others)), 400,
            "absent>=2, which requirements.txt line 2 requires, is not there");
     expect(send_skill(w, "/v1/skills/validate", make_skill("broken", "", broken)), 400,
            "wheels/x-1.0-py3-none-any.whl is no zip archive");
     expect(send_skill(w, PUSH, make_skill("busy", "", busy)), 400,
-           "wheels/x-1.0-py3-none-any.whl has more than 10 entries");
+           "wheels/x-1.0-py3-none-any.whl has more than 10 entries (limits.packages_entries)");
     assert_int_equal(objects(w), before);
     harness_assert_clean(&w->h);
 }
@@ -94,6 +95,21 @@ static char *make_text(size_t len)
     return content;
 }
 
+/* What does not become smaller, so that its wheel is over the limit by itself. */
+static char *make_noise(size_t len)
+{
+    char *content = malloc(len + 1);
+    uint32_t seed = 1;
+
+    assert_non_null(content);
+    for (size_t i = 0; i < len; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        content[i] = (char)(1 + (seed >> 24) % 255);
+    }
+    content[len] = '\0';
+    return content;
+}
+
 static void what_they_hold_has_limits(void **state)
 {
     const struct world *w = *state;
@@ -105,15 +121,24 @@ static void what_they_hold_has_limits(void **state)
         "wheels/e-1.0-py3-none-any.whl"};
     struct part many[6] = {{NULL, {NULL, 0}}};
     struct part large[] = {{"wheels/large-1.0-py3-none-any.whl", {NULL, 0}}, {NULL, {NULL, 0}}};
-    char *content = make_text(1u << 20);
+    struct part packed[] = {{"wheels/packed-1.0-py3-none-any.whl", {NULL, 0}},
+                            {NULL, {NULL, 0}}};
+    char *content = make_text(1u << 20), *noise = make_noise(1u << 20);
 
     for (size_t i = 0; i < 5; i++)
         many[i] = (struct part){files[i], make_wheel(names[i], "", "x = 1\n")};
     large[0].content = make_wheel("large", "", content);
+    packed[0].content = make_wheel("packed", "", noise);
     free(content);
+    free(noise);
     expect(send_skill(w, PUSH, make_skill("many", "", many)), 413, "more than 10 entries");
     expect(send_skill(w, PUSH, make_skill("large", "", large)), 413,
-           "wheels/large-1.0-py3-none-any.whl: the archive expands to more than 1048576 bytes");
+           "wheels/large-1.0-py3-none-any.whl: the archive expands to more than 1048576 bytes; "
+           "all wheels of a skill together have limits.packages_bytes and "
+           "limits.packages_entries: bring fewer or smaller ones, or have the operator raise");
+    expect(
+        send_skill(w, PUSH, make_skill("packed", "", packed)), 413,
+        "wheels/packed-1.0-py3-none-any.whl: the archive expands to more than 1048576 bytes");
     assert_int_equal(objects(w), before);
 }
 

@@ -87,7 +87,9 @@ static void interrupted_runs_leave_it(void **state)
                 {"session-junk", "", "not a tar"},
                 {"session-none", "", "the guest handed over nothing"},
                 {"session-flag", "", "larger than a session may be"},
-                {"session-big", "x=1", "larger than a session may be: 10000 files"}};
+                {"session-big", "x=1",
+                 "100 MiB; leave there what the next run needs, and write "
+                 "the rest to /tmp or as artifacts"}};
     unsigned objects;
 
     expect(run(*state, "kept", "session", "a=one"), 200, "\"committed\":true");

@@ -75,6 +75,42 @@ static void a_row_says_what_was_reached(void **state)
     registry_close(registry);
 }
 
+/* Each tells what happened to which host, and what to do. */
+static void what_was_not_reached_is_warned_of(void **state)
+{
+    static const struct {
+        enum egress_refusal refusal;
+        const char *refused, *warning;
+    } cases[] = {
+        {EGRESS_REACHED, "", NULL},
+        {EGRESS_NO_SUCH_NAME, "there is no such name",
+         "network: h.test was not found: there is no such name: correct the name where it is "
+         "asked for"},
+        {EGRESS_BAD_ADDRESS, "it resolves to 10.0.0.1: a private network",
+         "network: h.test was refused: it resolves to 10.0.0.1: a private network: only public "
+         "addresses are reached, or what the operator's network.allow_private names"},
+        {EGRESS_OVER_LIMIT, "there were 64 names before it",
+         "network: h.test was refused: there were 64 names before it"},
+        {EGRESS_FAILED, "it cannot be looked up now",
+         "network: h.test was not reached from the daemon's machine: it cannot be looked up "
+         "now: if it is there, try again later"},
+    };
+    struct registry *registry = open_registry(*state);
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct execution *e = make_execution();
+        struct egress_records log = {.n = 0};
+
+        (void)egress_records_add(&log, "h.test", 80, cases[i].refusal, cases[i].refused);
+        network_tell(registry, e, &log);
+        assert_int_equal(e->warnings.len, cases[i].warning ? 1 : 0);
+        if (cases[i].warning)
+            assert_string_equal(e->warnings.items[0], cases[i].warning);
+        execution_unref(e);
+    }
+    registry_close(registry);
+}
+
 /* A skill that reaches for thousands of hosts makes one commit, and so many rows. */
 static void many_hosts_are_one_commit(void **state)
 {
@@ -100,6 +136,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_row_says_what_was_reached, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(what_was_not_reached_is_warned_of, make_dir,
+                                        remove_dir),
         cmocka_unit_test_setup_teardown(many_hosts_are_one_commit, make_dir, remove_dir),
     };
 

@@ -80,7 +80,13 @@ static void test_refusals_say_where(void **state)
         {"suite: y\n", "name is needed, and with packages suite or extends is too"},
         {"name: x\npackages: [y]\n",
          "name is needed, and with packages suite or extends is too"},
-        {HEAD "pakages: [a]\n", "line 4: unknown key"},
+        {HEAD "pakages: [a]\n",
+         "line 4: there is no key \"pakages\": a recipe has name, suite, extends, memory, "
+         "packages, drop, keep, compile_python, warm, brings, directories, links, files, "
+         "inputs"},
+        {HEAD "[a]: b\n",
+         "line 4: there is no key \"\": a recipe has name, suite, extends, memory, packages, "
+         "drop, keep, compile_python, warm, brings, directories, links, files, inputs"},
         {HEAD "name: again\n", "line 4: needs one plain word, once"},
         {HEAD "packages: [a]\n", "line 4: the same key twice"},
         {HEAD "drop: {a: b}\n", "line 4: needs a list"},

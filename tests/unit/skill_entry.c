@@ -2,17 +2,24 @@
 /* Which script runs, in which language. */
 #include "api/skill/entry.h"
 
+#include "api/skill/language.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "tests/unit/make_archive.h"
+
 struct wish {
-    const char *files[8]; /* sorted; a name ending in '/' is a folder */
+    /* Sorted; a name ending in '/' is a folder, and what is behind a blank begins so. */
+    const char *files[8];
     const char *entry_point;
     const char *lang;
     const char *script;
@@ -41,7 +48,7 @@ static void check_warning(const struct wish *wish, struct skill *skill,
 static void check(const struct wish *wish)
 {
     struct archive_entry_info entries[8] = {0};
-    char names[8][64];
+    char names[8][64], *blank;
     struct skill_archive archive = {.entries = entries};
     struct skill skill = {0};
     struct skill_entry entry;
@@ -51,6 +58,11 @@ static void check(const struct wish *wish)
     for (; archive.n_entries < 8 && wish->files[archive.n_entries]; archive.n_entries++) {
         size_t i = archive.n_entries;
         strcpy(names[i], wish->files[i]);
+        blank = strchr(names[i], ' ');
+        if (blank) {
+            entries[i].begins = language_of_text(blank + 1, strlen(blank + 1));
+            *blank = '\0';
+        }
         size_t len = strlen(names[i]);
         entries[i].type = ARCHIVE_ENTRY_FILE;
         if (names[i][len - 1] == '/') {
@@ -114,13 +126,13 @@ static void wishes(void **state)
          .problem = "the skill has nothing to run; \"scripts/tool.go\" is Go, which "
                     "skillvm does not run: build a static program"},
         {.files = {"SKILL.md", "src/", "src/x.rb"}, .problem = "there is no script in it"},
-        {.files = {"SKILL.md", "main.ts", "helper.py"},
+        {.files = {"SKILL.md", "helper.py", "main.ts"},
          .entry = "helper.py",
          .out_lang = "python"},
-        {.files = {"SKILL.md", "main.rb", "main.py"},
+        {.files = {"SKILL.md", "main.py", "main.rb"},
          .entry_point = "main.rb",
          .problem = "\"main.rb\" is Ruby, which skillvm does not run: write it in Python"},
-        {.files = {"SKILL.md", "main.pl", "a.py"},
+        {.files = {"SKILL.md", "a.py", "main.pl"},
          .script = "main.pl",
          .problem = "\"main.pl\" is Perl, which skillvm does not run: start it from a main.sh"},
         {.files = {"SKILL.md", "main.ts"},
@@ -148,6 +160,11 @@ static void wishes(void **state)
          .lang = "ruby",
          .problem = "language is unknown",
          .warning = "lang is Ruby, which skillvm does not run: write it in Python"},
+        {.files = {"SKILL.md", "main.py"},
+         .lang = "ruby",
+         .entry = "main.py",
+         .out_lang = "python",
+         .warning = "lang is Ruby, but \"main.py\", which runs, is Python and runs as that"},
         {.files = {"SKILL.md", "tool"},
          .entry_point = "tool",
          .lang = "fortran",
@@ -170,6 +187,25 @@ static void wishes(void **state)
         {.files = {"SKILL.md", "tool"},
          .entry_point = "tool",
          .problem = "language is unknown"},
+        {.files = {"LICENSE", "SKILL.md", "tool #!/usr/bin/env python3"},
+         .entry = "tool",
+         .out_lang = "python"},
+        {.files = {"SKILL.md", "a.sh", "tool #!/usr/bin/env python3"},
+         .entry = "a.sh",
+         .out_lang = "bash"},
+        {.files = {"SKILL.md", "a #!/bin/sh", "tool #!/usr/bin/env node"},
+         .problem =
+             "several scripts; name one with --script (or --module). Its scripts: a, tool"},
+        {.files = {"SKILL.md", "a.sh", "b.sh", "scripts/", "scripts/tool #!/usr/bin/node"},
+         .script = "tool",
+         .entry = "scripts/tool",
+         .out_lang = "node",
+         .mode = PROTO_MODE_SCRIPT},
+        {.files = {"SKILL.md", "tool #!/usr/bin/ruby"},
+         .problem = "\"tool\" is Ruby, which skillvm does not run: write it in"},
+        {.files = {"SKILL.md", "tool #!/usr/bin/ruby"},
+         .script = "tool",
+         .problem = "\"tool\" is Ruby, which skillvm does not run: write it in"},
 
         {.files = {"SKILL.md", "main.py", "scripts/", "scripts/x.sh"},
          .script = "scripts/x.sh",
@@ -216,18 +252,78 @@ static void what_can_run_is_known(void **state)
             .path = path, .type = ARCHIVE_ENTRY_FILE, .executable = all[i].executable};
         const struct skill_archive archive = {.entries = &entry, .n_entries = 1};
         const struct skill skill = {.lang = all[i].lang ? lang : NULL};
+        struct err why = {0};
 
         strcpy(path, all[i].path);
         strcpy(lang, all[i].lang ? all[i].lang : "");
-        if (skill_entry_can_run(&skill, &archive) != all[i].can_run)
+        if (skill_entry_can_run(&skill, &archive, &why) != all[i].can_run)
             fail_msg("\"%s\" in %s", path, lang);
+        assert_int_equal(why.code, all[i].can_run ? 0 : EINVAL);
     }
+}
+
+/* What a skill whose SKILL.md has this line is warned of, "" for nothing. */
+static void expect_language(const char *line, const char *path, const char *content,
+                            const char *want)
+{
+    char text[256];
+    const struct member members[] = {
+        {.path = "SKILL.md", .content = text}, {.path = path, .content = content}, {0}};
+    int fd, tar_fd = memfd_create("tar", MFD_CLOEXEC);
+    struct skill_archive archive, again;
+    struct skill skill, skill_again;
+
+    (void)snprintf(text, sizeof(text), "---\nname: trial\ndescription: of a test\n%s---\n",
+                   line);
+    fd = make_archive(TAR, members);
+    assert_int_equal(
+        skill_archive_load(fd, &archive_limits_default, NULL, tar_fd, &archive, &skill, NULL),
+        0);
+    assert_int_equal(skill.warnings.len, *want ? 1 : 0);
+    if (*want)
+        assert_string_equal(skill.warnings.items[0], want);
+    assert_int_equal(skill_archive_reload(tar_fd, archive.digest, &again, &skill_again, NULL),
+                     0);
+    for (size_t i = 0; i < archive.n_entries; i++)
+        assert_ptr_equal(again.entries[i].begins, archive.entries[i].begins);
+    skill_finish(&skill_again);
+    skill_archive_finish(&again);
+    skill_finish(&skill);
+    skill_archive_finish(&archive);
+    close(fd);
+    close(tar_fd);
+}
+
+static void two_languages_are_told(void **state)
+{
+    (void)state;
+    expect_language("", "main.py", "#!/usr/bin/env python3\nprint(1)\n", "");
+    expect_language("", "main.py", "#!/usr/bin/env -S uv run --script\nprint(1)\n", "");
+    expect_language("", "main.sh", "#!/bin/sh", "");
+    expect_language("", "main.js", "#!/usr/bin/env bun\n", "");
+    expect_language("", "main.py", "# bash\n", "");
+    expect_language("", "main.py", "", "");
+    expect_language("", "main.py", "#!/bin/bash\necho 1\n",
+                    "\"main.py\" begins as bash, but runs as Python, as its name "
+                    "says: correct its first line, or its name");
+    expect_language("lang: python\nentry_point: run\n", "run", "#!/usr/bin/env node\r\n1\n",
+                    "\"run\" begins as JavaScript, but runs as Python, as "
+                    "lang says: correct its first line, or lang");
+    expect_language("entry_point: run\n", "run", "#!/usr/bin/env python3\n1\n", "");
+    expect_language(
+        "lang: ruby\nentry_point: run\n", "run", "#!/usr/bin/env python3\n1\n",
+        "lang is Ruby, but \"run\", which runs, is Python and runs as that: correct "
+        "or remove lang, or set entry_point");
+    expect_language("lang: node\n", "main.py", "print(1)\n",
+                    "lang is JavaScript, but \"main.py\", which runs, is Python and runs as "
+                    "that: correct or remove lang, or set entry_point");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(wishes),
-                                       cmocka_unit_test(what_can_run_is_known)};
+                                       cmocka_unit_test(what_can_run_is_known),
+                                       cmocka_unit_test(two_languages_are_told)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

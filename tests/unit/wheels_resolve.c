@@ -173,7 +173,9 @@ static void choices_are_taken_back(void **state)
     expect(given, WANTED("b", "a"), "a 1, b 1, c 1, d 1");
     says(choose(given, WANTED("a==2", "b")),
          "c>=2, which a-2-py3-none-any.whl requires, cannot be had: c-2-py3-none-any.whl is "
-         "version 2, and b-1-py3-none-any.whl requires c<2; c-1-py3-none-any.whl is version 1");
+         "version 2, and b-1-py3-none-any.whl requires c<2; c-1-py3-none-any.whl is version 1; "
+         "put one that fits, for CPython 3.11 on Linux x86_64 into wheels/, or change what is "
+         "required");
 }
 
 static void circles_and_extras(void **state)

@@ -27,25 +27,32 @@ int network_open(const struct egress_settings *settings, const struct job_networ
     return *ret ? 0 : -EIO;
 }
 
-/* What to change for a host that was refused; NULL where nothing could be. */
-static const char *remedy_of(enum egress_refusal refusal)
+/* Of a host that was refused: what happened before and behind the reason where that is told,
+ * and what to change. Reached ones have none. */
+struct remedy {
+    const char *before;
+    const char *behind; /* NULL: before says it all */
+};
+
+static struct remedy remedy_of(enum egress_refusal refusal)
 {
-    switch (refusal) {
-    case EGRESS_UNDECLARED:
-        return "is not among the hosts that it declares: add it to network: in SKILL.md, or to "
-               "the request's network for code";
-    case EGRESS_NOT_IN_POLICY:
-        return "is not permitted by the tenant's policy: the operator changes its limit "
-               "network, "
-               "or the setting network.policy";
-    case EGRESS_NOT_ASKED:
-        return "is declared, but the request's network leaves it out";
-    case EGRESS_BAD_ADDRESS:
-    case EGRESS_OVER_LIMIT:
-        return "was refused";
-    default:
-        return NULL;
-    }
+    static const struct remedy remedies[] = {
+        [EGRESS_UNDECLARED] = {"is not among the hosts that it declares: add it to network: in "
+                               "SKILL.md, or to the request's network for code",
+                               NULL},
+        [EGRESS_NOT_IN_POLICY] = {"is not permitted by the tenant's policy: the operator "
+                                  "changes its limit network, or the setting network.policy",
+                                  NULL},
+        [EGRESS_NOT_ASKED] = {"is declared, but the request's network leaves it out", NULL},
+        [EGRESS_NO_SUCH_NAME] = {"was not found: ", ": correct the name where it is asked for"},
+        [EGRESS_BAD_ADDRESS] = {"was refused: ", ": only public addresses are reached, or what "
+                                                 "the operator's network.allow_private names"},
+        [EGRESS_OVER_LIMIT] = {"was refused: ", ""},
+        [EGRESS_FAILED] = {"was not reached from the daemon's machine: ",
+                           ": if it is there, try again later"},
+    };
+
+    return remedies[refusal];
 }
 
 static void warn(struct execution *e, const struct egress_records *log)
@@ -54,14 +61,13 @@ static void warn(struct execution *e, const struct egress_records *log)
 
     for (size_t i = 0; i < log->n && said < WARNINGS_MAX; i++) {
         const struct egress_record *row = &log->rows[i];
-        const char *remedy = remedy_of(row->refusal);
-        bool has_reason =
-            row->refusal == EGRESS_BAD_ADDRESS || row->refusal == EGRESS_OVER_LIMIT;
+        const struct remedy remedy = remedy_of(row->refusal);
 
-        if (!remedy)
+        if (!remedy.before)
             continue;
-        (void)skill_strings_add(&e->warnings, "network: %s %s%s%s", row->host, remedy,
-                                has_reason ? ": " : "", has_reason ? row->refused : "");
+        (void)skill_strings_add(&e->warnings, "network: %s %s%s%s", row->host, remedy.before,
+                                remedy.behind ? row->refused : "",
+                                remedy.behind ? remedy.behind : "");
         said++;
     }
     if (log->others.connections > 0)

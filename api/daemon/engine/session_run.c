@@ -102,10 +102,12 @@ void session_run_refuse(struct session_run *run, const char *reason)
 
 static void refuse_size(struct session_run *run)
 {
-    char reason[128];
+    char reason[192];
 
     (void)snprintf(reason, sizeof(reason),
-                   "it is larger than a session may be: %u files and empty folders, %llu MiB",
+                   "it is larger than a session may be: %u files and empty folders, %llu MiB; "
+                   "leave there what the next run needs, and write the rest to /tmp or as "
+                   "artifacts",
                    LIMIT_SESSION_FILES, LIMIT_SESSION_BYTES / LIMIT_MIB);
     session_run_refuse(run, reason);
 }

@@ -170,6 +170,10 @@ S
     equal "$OUT" "tool.py ['-x'] skill" "module"
     expect 0 skillvm run tools --script scripts/other.sh -- "*" '$HOME'
     equal "$OUT" '* $HOME' "bash"
+    # Without an extension, by its first line.
+    printf '#!/usr/bin/env python3\nimport sys\nprint(sys.version_info[0], sys.argv[1:])\n' >tools/scripts/bare
+    expect 0 skillvm run tools --script bare -- x
+    equal "$OUT" "3 ['x']" "a first line"
 }
 
 case_streams_are_bytes() {

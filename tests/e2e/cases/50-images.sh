@@ -284,9 +284,12 @@ case_images_that_cannot_be_made() {
     expect 125 own skillvm image rm small
     contains "$ERR" "no image small" "removing it twice"
     equal "$(ls -A own/images)" .lock "what is left"
-    printf 'name: broken\nsuite: bookworm\npackages: [bash, no-such-package-anywhere]\n' >broken.yaml
+    printf 'name: broken\nsuite: bookworm\npackages: [bash, no-such-package-anywhere, nor-this]\n' >broken.yaml
     expect 125 own skillvm image build broken.yaml
-    contains "$ERR" no-such-package-anywhere "a package that does not exist"
+    contains "$ERR" "$PWD/broken.yaml line 3: apt knows no package no-such-package-anywhere" \
+        "a package that does not exist"
+    contains "$ERR" "$PWD/broken.yaml line 3: apt knows no package nor-this" "another one"
+    contains "$ERR" "correct $PWD/broken.yaml: \`apt-cache search WORD\` finds packages" "what to do"
     printf 'name: boastful\nsuite: bookworm\npackages: [bash]\nbrings: [program bash, module numpy]\n' >boastful.yaml
     expect 125 own skillvm image build boastful.yaml
     contains "$ERR" "boastful has not what its recipe says it brings: module numpy" "a recipe that says too much"

@@ -111,6 +111,27 @@ static void what_was_not_reached_is_warned_of(void **state)
     registry_close(registry);
 }
 
+/* However many are not there at all: of these nobody can permit one. */
+static void what_can_be_permitted_is_warned_of_first(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct execution *e = make_execution();
+    struct egress_records log = {.n = 0};
+    char host[16];
+
+    for (unsigned i = 0; i < 6; i++) {
+        (void)snprintf(host, sizeof(host), "h%u.test", i);
+        (void)egress_records_add(&log, host, 80, i == 5 ? EGRESS_UNDECLARED : EGRESS_FAILED,
+                                 "why");
+    }
+    network_tell(registry, e, &log);
+    assert_int_equal(e->warnings.len, 4);
+    assert_ptr_equal(strstr(e->warnings.items[0], "h5.test"), e->warnings.items[0] + 9);
+    assert_non_null(strstr(e->warnings.items[1], "h0.test"));
+    execution_unref(e);
+    registry_close(registry);
+}
+
 /* A skill that reaches for thousands of hosts makes one commit, and so many rows. */
 static void many_hosts_are_one_commit(void **state)
 {
@@ -137,6 +158,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_row_says_what_was_reached, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(what_was_not_reached_is_warned_of, make_dir,
+                                        remove_dir),
+        cmocka_unit_test_setup_teardown(what_can_be_permitted_is_warned_of_first, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(many_hosts_are_one_commit, make_dir, remove_dir),
     };

@@ -55,21 +55,35 @@ static struct remedy remedy_of(enum egress_refusal refusal)
     return remedies[refusal];
 }
 
-static void warn(struct execution *e, const struct egress_records *log)
+/* Nobody here refused it. */
+static bool is_fault(enum egress_refusal refusal)
 {
-    unsigned said = 0;
+    return refusal == EGRESS_NO_SUCH_NAME || refusal == EGRESS_FAILED;
+}
 
-    for (size_t i = 0; i < log->n && said < WARNINGS_MAX; i++) {
+static void warn_of(struct execution *e, const struct egress_records *log, bool faults,
+                    unsigned *said)
+{
+    for (size_t i = 0; i < log->n && *said < WARNINGS_MAX; i++) {
         const struct egress_record *row = &log->rows[i];
         const struct remedy remedy = remedy_of(row->refusal);
 
-        if (!remedy.before)
+        if (!remedy.before || is_fault(row->refusal) != faults)
             continue;
         (void)skill_strings_add(&e->warnings, "network: %s %s%s%s", row->host, remedy.before,
                                 remedy.behind ? row->refused : "",
                                 remedy.behind ? remedy.behind : "");
-        said++;
+        (*said)++;
     }
+}
+
+/* First what somebody can permit. */
+static void warn(struct execution *e, const struct egress_records *log)
+{
+    unsigned said = 0;
+
+    warn_of(e, log, false, &said);
+    warn_of(e, log, true, &said);
     if (log->others.connections > 0)
         (void)skill_strings_add(&e->warnings,
                                 "network: %llu more connections and refusals are not listed",

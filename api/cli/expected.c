@@ -4,6 +4,7 @@
 #include "api/cli/verbs.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 #include <cjson/cJSON.h>
@@ -35,13 +36,15 @@ int expected_check(const cJSON *expect, struct err *err)
         const cJSON *file;
 
         if (strcmp(item->string, "output") == 0 ||
-            (strcmp(item->string, "status") == 0 && cJSON_IsString(item)) ||
+            (text_has_word("status stdout stderr", " ", item->string) &&
+             cJSON_IsString(item)) ||
             (strcmp(item->string, "exit_code") == 0 && cJSON_IsNumber(item)))
             continue;
         if (strcmp(item->string, "files") != 0 || !cJSON_IsArray(item))
             return err_set(err, EINVAL,
                            "\"expect\" has \"%.64s\", but takes output (any value), files (an "
-                           "array of names), status (a text) and exit_code (a number)",
+                           "array of names), status, stdout, stderr (a text each) and "
+                           "exit_code (a number)",
                            item->string);
         cJSON_ArrayForEach(file, item) {
             if (!cJSON_IsString(file))
@@ -200,6 +203,16 @@ static void compare_files(struct comparison *c, const cJSON *want, const cJSON *
     }
 }
 
+static void compare_stream(struct comparison *c, const char *stream, const char *want,
+                           const cJSON *result)
+{
+    const char *got = verbs_text(result, stream);
+
+    if (want && !strstr(got ? got : "", want))
+        differ(c, "%s: expected \"%.*s\" in it, which is not there", stream,
+               cut(want, VALUE_SHOWN), want);
+}
+
 static void compare_status(struct comparison *c, const char *want, const cJSON *result)
 {
     const char *got = verbs_text(result, "status"), *why = verbs_text(result, "error");
@@ -222,6 +235,8 @@ cJSON *expected_compare(const cJSON *expect, const cJSON *result)
     if (output)
         compare_below(&c, output, verbs_member(result, "output"), "output");
     compare_files(&c, verbs_member(expect, "files"), verbs_member(result, "files_list"));
+    compare_stream(&c, "stdout", verbs_text(expect, "stdout"), result);
+    compare_stream(&c, "stderr", verbs_text(expect, "stderr"), result);
     if (c.n > EXPECTED_SHOWN_MAX) {
         char more[32];
 

@@ -14,7 +14,8 @@ struct cJSON;
 
 /*
  * Whether it says what can be looked at: "output" (any value), "files" (an array of texts),
- * "status" (a text), "exit_code" (a number). 0, or -EINVAL with err.
+ * "status" (a text), "stdout" and "stderr" (a text each, which has to be in it), "exit_code"
+ * (a number). 0, or -EINVAL with err.
  */
 int expected_check(const struct cJSON *expect, struct err *err);
 /*

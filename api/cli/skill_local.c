@@ -139,7 +139,8 @@ const struct verb skill_verbs[] = {
             "[\"card.txt\"]}}\n"
             "Of the output what is expected has to be there, and more may be; the files have "
             "to be there; \"status\" is success unless it says otherwise, and \"exit_code\" "
-            "any. Beside input there may be args, env, script, module, timeout, and input "
+            "any; \"stdout\" and \"stderr\" are texts that have to be in them. Beside input "
+            "there may be args, env, script, module, timeout, and input "
             "files, as {\"NAME\": \"PATH\"} with a path in the skill. Without a daemon one is "
             "started, used and stopped. Exit status 1 when a test fails.",
         .examples = "skill test my-skill\nskill test -o json\n",

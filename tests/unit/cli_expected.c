@@ -91,7 +91,8 @@ static void what_differs_is_named(void **state)
 static void a_failure_says_why(void **state)
 {
     static const char failed[] =
-        "{\"status\":\"failed\",\"exit_code\":2,\"error\":\"no such name\",\"output\":null}";
+        "{\"status\":\"failed\",\"exit_code\":2,\"error\":\"no such name\",\"output\":null,"
+        "\"stdout\":\"\",\"stderr\":\"names: no such name\\n\"}";
     char *got;
 
     (void)state;
@@ -100,8 +101,17 @@ static void a_failure_says_why(void **state)
                              "output: expected {\"n\":1}, got null\n"
                              "files: expected \"a\", there is none\n");
     free(got);
-    got = compare("{\"status\":\"failed\",\"exit_code\":2}", failed);
+    got =
+        compare("{\"status\":\"failed\",\"exit_code\":2,\"stderr\":\"no such name\"}", failed);
     assert_string_equal(got, "");
+    free(got);
+    got = compare("{\"status\":\"failed\",\"stdout\":\"names\",\"stderr\":\"no such file\"}",
+                  failed);
+    assert_string_equal(got, "stdout: expected \"names\" in it, which is not there\n"
+                             "stderr: expected \"no such file\" in it, which is not there\n");
+    free(got);
+    got = compare("{\"status\":\"failed\",\"stderr\":\"a\"}", "{\"status\":\"failed\"}");
+    assert_string_equal(got, "stderr: expected \"a\" in it, which is not there\n");
     free(got);
     got = compare("{}", "{}");
     assert_string_equal(got, "status: expected success, got none\n");
@@ -169,6 +179,7 @@ static void what_cannot_be_expected_is_refused(void **state)
         {"{\"files\":\"a\"}", "has \"files\""},
         {"{\"files\":[1]}", "no name"},
         {"{\"status\":1}", "has \"status\""},
+        {"{\"stderr\":[\"a\"]}", "has \"stderr\""},
         {"{\"exit_code\":\"1\"}", "has \"exit_code\""},
     };
 

@@ -86,9 +86,11 @@ print(*sqlite3.connect("tables/data.db").execute("select sum(amount), (select ci
     equal "$(jq -c '[.output.files, (.output.duplicates | length)]' <<<"$OUT")" '[200,10]' "200 files"
     equal "$(wc -l <out/inventory.csv)" 201 "the inventory"
     expect 0 skillvm run "$skills/python/geojson-export" --input '{"points": 6000}' --timeout 250s \
-        --json
+        --output-dir points --json
     equal "$(jq -c '[.truncated, (.output.features | length), .output.features[5999].properties]' <<<"$OUT")" \
         '[false,6000,{"id":5999,"name":"Pünkt 5999"}]' "a large output"
+    equal "$(zcat points/points.ndjson.gz | tr -d '\n' | sha256sum | cut -d ' ' -f 1)" "$(jq -r .output.digest <<<"$OUT")" \
+        "the large file"
 }
 
 # limit skills_of_image_data 3000

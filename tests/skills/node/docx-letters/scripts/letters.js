@@ -50,7 +50,14 @@ async function main() {
     letters.push(await read(file));
   }
   fs.writeFileSync(path.join(out, 'letters.zip'), await all.generateAsync({ type: 'nodebuffer' }));
-  fs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify({ letters, skipped }));
+  const packed = (await JSZip.loadAsync(fs.readFileSync(path.join(out, 'letters.zip')))).file(/docx$/);
+  for (const one of packed) {
+    const content = await one.async('nodebuffer');
+    if (!content.equals(fs.readFileSync(path.join(out, 'letters', one.name)))) throw new Error(`${one.name} differs`);
+  }
+  fs.writeFileSync(process.env.SANDBOX_OUTPUT, JSON.stringify({
+    letters, skipped, packed: packed.map((one) => one.name),
+  }));
 }
 
 main();

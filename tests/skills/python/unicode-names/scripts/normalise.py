@@ -23,7 +23,7 @@ print(json.dumps({
         name: sorted("NFC" if unicodedata.is_normalized("NFC", p.name) else "NFD" for p in paths)
         for name, paths in seen.items()
     },
-    "written": sorted(os.listdir(files)),
+    "written": {name: (files / name).read_text(encoding="utf-8").splitlines() for name in os.listdir(files)},
     "argument": sys.argv[1],
     "environment": os.environ["GREETING"],
     "encodings": [sys.getfilesystemencoding(), sys.stdout.encoding.lower(), locale.getpreferredencoding().lower()],

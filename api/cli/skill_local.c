@@ -22,8 +22,8 @@ const struct verb skill_verbs[] = {
         .text =
             "Registers skills at the daemon, each a folder with a SKILL.md, or a zip or tar of "
             "one. Of a folder without a SKILL.md those of its folders are registered that have "
-            "one, or that its .skills or skills has. One that fails does not keep the others "
-            "back.\n"
+            "one, and those that its .skills and skills have. One that fails does not keep the "
+            "others back.\n"
             "The same name and version with the same content may be pushed again; other "
             "content needs another version, or --replace, which is refused while an execution "
             "of what it replaces waits or runs. A skill whose SKILL.md has no version is "

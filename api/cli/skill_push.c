@@ -93,26 +93,31 @@ static int push_members(struct pushes *p, const char *folder)
     return n < 0 ? -errno : pushed;
 }
 
-/* A folder that is no skill: its subfolders, else those where projects keep their skills. */
+/*
+ * A folder that is no skill: its subfolders, and those where projects keep their skills. All of
+ * them, for what lies beside its skills (a template) is often one too.
+ */
 static void push_folder(struct pushes *p, const char *folder)
 {
     static const char *const kept[] = {"", "/.skills", "/skills"};
-    int n = 0;
+    int pushed = 0;
 
     p->several = true;
-    for (size_t i = 0; n == 0 && i < sizeof(kept) / sizeof(kept[0]); i++) {
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         _cleanup_free_ char *path = NULL;
+        int n = asprintf(&path, "%s%s", folder, kept[i]) < 0 ? -ENOMEM : push_members(p, path);
 
-        n = asprintf(&path, "%s%s", folder, kept[i]) < 0 ? -ENOMEM : push_members(p, path);
-        if (n == -ENOENT)
-            n = 0;
+        if (n >= 0) {
+            pushed += n;
+        } else if (n != -ENOENT && n != -ENOTDIR) {
+            cli_say("cannot read the folder \"%s\": %s", path ? path : folder, strerror(-n));
+            p->status = CLI_FAILED;
+            return;
+        }
     }
-    if (n > 0)
+    if (pushed > 0)
         return;
-    if (n < 0)
-        cli_say("cannot read the folder \"%s\": %s", folder, strerror(-n));
-    else
-        cli_say("\"%s\" has no SKILL.md, and none of its folders has one", folder);
+    cli_say("\"%s\" has no SKILL.md, and none of its folders has one", folder);
     p->status = CLI_FAILED;
 }
 

@@ -187,6 +187,12 @@ static int to_text(const struct yamltree *node, const char *key, struct skill *s
         return 0;
     if (node->kind == YAMLTREE_LIST && strcmp(key, "allowed-tools") == 0)
         return join_words(node, ret_text);
+    if (node->kind == YAMLTREE_LIST && strcmp(key, "lang") == 0)
+        return skill_warn(
+            &skill->warnings,
+            "line %u: \"lang\" is one language: keep that of the script which runs, "
+            "or set entry_point, whose ending says it; it is ignored",
+            node->line);
     if (node->kind != YAMLTREE_SCALAR)
         return skill_warn(&skill->warnings, "line %u: \"%s\" must be text; it is ignored",
                           node->line, key);

@@ -158,6 +158,7 @@ static void forgiven(void **state)
                                "timeout: soon\n"
                                "resources: {memory: lots, cpu: 0, disk: 1}\n"
                                "license: [a, b]\n"
+                               "lang: [python, bash]\n"
                                "allowed-tools: [Read, Write]\n"
                                "metadata: {a: {b: c}, version: '2.0', d: e}\n"
                                "colour: red\n"
@@ -171,6 +172,7 @@ static void forgiven(void **state)
     assert_string_equal(skill.version, "2.0");
     assert_string_equal(skill.allowed_tools, "Read Write");
     assert_null(skill.license);
+    assert_null(skill.lang);
     assert_null(skill.compatibility);
     assert_int_equal(skill.timeout_ms, 0);
     assert_int_equal(skill.memory_bytes, 0);
@@ -182,6 +184,8 @@ static void forgiven(void **state)
     expect_warning(&skill, "resources.memory");
     expect_warning(&skill, "resources.disk");
     expect_warning(&skill, "\"license\"");
+    expect_warning(&skill,
+                   "line 8: \"lang\" is one language: keep that of the script which runs");
     expect_warning(&skill, "\"metadata\"");
     expect_warning(&skill, "colour");
     expect_warning(&skill, "no text");

@@ -41,7 +41,7 @@ long_run() { # name
         check_cases "$1" tests/e2e/run.sh --build "$build" --only up \
             --only skills_of_image_python --only skills_of_image_data \
             --only skills_of_image_office --only warm_numpy_draws_anew \
-            --only ten_thousand_files_of_a_folder --only data_builds_in_time
+            --only data_builds_in_time
         ;;
     node)
         check_images Node image-node

@@ -324,7 +324,7 @@ static int run_by(const struct cli *cli, struct run_options *options, cJSON *req
 
     if (!cli->server[0] && daemon_use_begin(cli, options->given.host, &use, err))
         return CLI_FAILED;
-    if (run_files_upload(&options->files, cli, request, err) == 0)
+    if (run_files_send(&options->files, cli, request, err) == 0)
         status = call_daemon(cli, options, request, archive_fd);
     run_files_finish(&options->files, cli);
     if (!cli->server[0])

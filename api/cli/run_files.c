@@ -10,11 +10,19 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* What comes with the request; a larger file is uploaded, as are all past the sum, which leaves
+ * a request's 17 MiB half to its input. */
+#define CONTENT_MAX   49152
+#define CONTENTS_MAX  (8u << 20)
+#define CHARACTER_MAX 6u /* of JSON: \\u0000 */
 
 /* As deep as the daemon takes it. */
 #define DEPTH_MAX 32u
@@ -122,17 +130,41 @@ int run_files_add(struct run_files *files, const char *argument, struct err *err
     return append(files, (struct run_file){.fd = fd_steal(&fd), .name = steal_ptr(&name)}, err);
 }
 
+static int open_file(struct run_file *file, struct err *err)
+{
+    if (file->fd < 0)
+        file->fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    return file->fd < 0 ? err_set_errno(err, errno, "cannot open the file \"%s\"", file->path)
+                        : 0;
+}
+
+/* Whether its content went into the item: it is small, and there is room for it. */
+static bool add_content(const struct run_file *file, cJSON *item, size_t *room)
+{
+    unsigned char text[CONTENT_MAX / 3 * 4 + 5], data[CONTENT_MAX + 1];
+    size_t name = CHARACTER_MAX * strlen(file->name);
+    struct stat st;
+    ssize_t n;
+
+    if (fstat(file->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > CONTENT_MAX ||
+        ((size_t)st.st_size + 2) / 3 * 4 + name > *room)
+        return false;
+    n = pread(file->fd, data, sizeof(data), 0);
+    if (n < 0 || n > st.st_size)
+        return false;
+    (void)EVP_EncodeBlock(text, data, (int)n);
+    *room -= strlen((const char *)text) + name;
+    return cJSON_AddStringToObject(item, "name", file->name) &&
+           cJSON_AddStringToObject(item, "base64", (const char *)text);
+}
+
 /* Uploads one and notes what it is called there. 0 or -errno with err. */
-static int upload(struct run_file *file, const struct cli *cli, struct err *err)
+static int upload(struct run_file *file, const struct cli *cli, cJSON *item, struct err *err)
 {
     struct skillvm_error error;
     char *text = NULL;
     cJSON *json;
 
-    if (file->fd < 0)
-        file->fd = open(file->path, O_RDONLY | O_CLOEXEC);
-    if (file->fd < 0)
-        return err_set_errno(err, errno, "cannot open the file \"%s\"", file->path);
     if (skillvm_upload(cli->client, file->fd, basename(file->name), &text, &error) < 0)
         return remote_explain(cli, &error, err);
     json = cJSON_Parse(text);
@@ -140,28 +172,35 @@ static int upload(struct run_file *file, const struct cli *cli, struct err *err)
     if (verbs_text(json, "id"))
         (void)snprintf(file->id, sizeof(file->id), "%s", verbs_text(json, "id"));
     cJSON_Delete(json);
-    return file->id[0]
+    if (!file->id[0])
+        return err_set(err, EPROTO, "the daemon's answer to an upload cannot be read");
+    return cJSON_AddStringToObject(item, "id", file->id) &&
+                   cJSON_AddStringToObject(item, "path", file->name)
                ? 0
-               : err_set(err, EPROTO, "the daemon's answer to an upload cannot be read");
+               : err_no_memory(err);
 }
 
-int run_files_upload(struct run_files *files, const struct cli *cli, cJSON *request,
-                     struct err *err)
+int run_files_send(struct run_files *files, const struct cli *cli, cJSON *request,
+                   struct err *err)
 {
+    const cJSON *input = verbs_member(request, "input");
+    /* It is text as it was given. */
+    bool is_large = input && input->valuestring && strlen(input->valuestring) > CONTENTS_MAX;
+    size_t room = is_large ? 0 : CONTENTS_MAX;
     cJSON *array = files->n > 0 ? cJSON_AddArrayToObject(request, "files") : NULL;
 
     for (size_t i = 0; i < files->n; i++) {
         struct run_file *file = &files->items[i];
         cJSON *item = cJSON_CreateObject();
-        int result = upload(file, cli, err);
+        int r = open_file(file, err);
 
-        fd_close(&file->fd);
-        (void)cJSON_AddItemToArray(array, item);
-        if (result < 0)
-            return result;
-        if (!array || !cJSON_AddStringToObject(item, "id", file->id) ||
-            !cJSON_AddStringToObject(item, "path", file->name))
+        if (!item || !cJSON_AddItemToArray(array, item))
             return err_no_memory(err);
+        if (r == 0 && !add_content(file, item, &room))
+            r = upload(file, cli, item, err);
+        fd_close(&file->fd);
+        if (r < 0)
+            return r;
     }
     return 0;
 }

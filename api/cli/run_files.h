@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The input files of `skillvm run --file`: opened before anything is started, uploaded when
- * there is a daemon, named in the request, and forgotten there when the run is over.
+ * The input files of `skillvm run --file`: opened before anything is started, sent with the
+ * request or uploaded before it when there is a daemon, and forgotten there when the run is
+ * over.
  */
 #ifndef SKILLVM_API_CLI_RUN_FILES_H
 #define SKILLVM_API_CLI_RUN_FILES_H
@@ -33,10 +34,14 @@ struct run_files {
  * notes all files in it, which it finds in a folder of that name. 0 or -errno with err.
  */
 int run_files_add(struct run_files *files, const char *argument, struct err *err);
-/* Uploads them and names them as "files" of the request. 0 or -errno with err. */
-int run_files_upload(struct run_files *files, const struct cli *cli, struct cJSON *request,
-                     struct err *err);
-/* Removes them from the daemon (cli NULL: none) as far as it can, and closes them. */
+/*
+ * Puts the content of small ones into the request's "files", and uploads the others and names
+ * them there. 0 or -errno with err.
+ */
+int run_files_send(struct run_files *files, const struct cli *cli, struct cJSON *request,
+                   struct err *err);
+/* Removes what was uploaded from the daemon (cli NULL: none) as far as it can, and closes them.
+ */
 void run_files_finish(struct run_files *files, const struct cli *cli);
 
 #endif

@@ -220,7 +220,7 @@ static int make_request(const struct suite *s, const struct test *test, cJSON *r
             return err_no_memory(err);
     }
     r = add_files(s, verbs_member(test->json, "files"), files, err);
-    return r < 0 ? r : run_files_upload(files, s->cli, request, err);
+    return r < 0 ? r : run_files_send(files, s->cli, request, err);
 }
 
 static int on_status(void *ctx, const char *execution_id, const char *status)

@@ -13,6 +13,7 @@ skillvm_unit(cli_server apicli)
 skillvm_unit(cli_show apicli)
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 skillvm_unit(cli_expected apicli PkgConfig::CJSON)
+skillvm_unit(cli_run_files apicli apiclient PkgConfig::CJSON)
 
 # The words of the command line: its help, the completion for bash and the man page agree.
 skillvm_script(unit_cli_words /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/cli_words.py

@@ -47,7 +47,7 @@ key=$({
     echo "$source_id"
     gcc --version | head -n 1
     ld --version | head -n 1
-    cd "$here" && sha256sum -- *.config build.sh
+    cd "$here" && sha256sum -- *.config build.sh cc.sh common-headers.h
     [ -z "$fragment" ] || sha256sum <"$fragment"
 } | sha256sum | cut -c 1-32)
 out=$cache/$key/vmlinux
@@ -94,9 +94,10 @@ run() {
     }
 }
 
-run make tinyconfig
+cc=$here/cc.sh
+run make CC="$cc" tinyconfig
 run scripts/kconfig/merge_config.sh -m -O . .config "$here"/*.config ${fragment:+"$fragment"}
-run make olddefconfig
+run make CC="$cc" olddefconfig
 
 # Kconfig drops silently what a dependency forbids; a fragment that asks in vain is an error.
 lost=0
@@ -129,7 +130,16 @@ if [ "$config_only" = yes ]; then
 fi
 
 echo "kernel: compiling with $jobs jobs" >&2
-run make -j "$jobs" vmlinux
+run make -j "$jobs" CC="$cc" prepare
+run make CC="$cc" fs/ioctl.o
+# The common headers, with what that file was compiled with.
+export SKILLVM_HEADERS="$work/.headers"
+mkdir "$SKILLVM_HEADERS"
+: >"$SKILLVM_HEADERS/common.h"
+# shellcheck disable=SC2046 # options without spaces
+run gcc $(sed -n 's/^savedcmd_[^ ]* := [^ ]* -Wp,[^ ]* //; s/ -DKBUILD_MODFILE.*//p' fs/.ioctl.o.cmd) \
+    -x c-header -o "$SKILLVM_HEADERS/common.h.gch" "$here/common-headers.h"
+run make -j "$jobs" CC="$cc" vmlinux
 # What the boot stub of a compressed kernel would move it by, for the VMM (vmm/relocations.h).
 objcopy --strip-all --add-section .skillvm.relocs=arch/x86/boot/compressed/vmlinux.relocs \
     --set-section-flags .skillvm.relocs=readonly vmlinux "$work/vmlinux.stripped"

@@ -108,7 +108,7 @@ static void skills_come_and_go(void **state)
     expect(s, "skill lint .", 1, "error: ");
     expect(s, "skill push ./fresh", 0, "fresh@0.1.0  ");
     expect(s, "skill push ./fresh -o json", 0, "\"name\":\"fresh\"");
-    expect(s, "skill push ./nowhere", 125, "nowhere");
+    expect(s, "skill push ./frehs", 125, "directory; did you mean \"fresh\"?\n");
     expect(s, "skill list", 0, "NAME   VERSION  DIGEST");
     expect(s, "skill list", 0, "fresh  0.1.0");
     expect(s, "skill list -o json", 0, "[{\"name\":\"demo\"");

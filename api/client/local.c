@@ -3,10 +3,14 @@
 #include "api/client/client.h"
 #include "api/skill/archive.h"
 #include "api/skill/pack.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/nearest.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -27,6 +31,25 @@ static int pack(const char *path, int *ret_fd, struct skillvm_error *error)
     return 0;
 }
 
+/* A path where nothing is may be misspelt: what lies there under nearly that name. */
+static int nothing_there(const char *path, struct skillvm_error *error)
+{
+    const char *slash = strrchr(path, '/');
+    _cleanup_free_ char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL;
+    struct nearest nearest = nearest_init(slash ? slash + 1 : path);
+    char hint[NEAREST_HINT_SIZE];
+    struct dirent **found = NULL;
+    int n = scandir(folder ? folder : ".", &found, NULL, alphasort);
+
+    for (int i = 0; i < n; i++)
+        nearest_offer(&nearest, found[i]->d_name);
+    (void)nearest_hint(&nearest, hint);
+    for (int i = 0; i < n; i++)
+        free(found[i]);
+    free(found);
+    return client_fail(error, ENOENT, "cannot open \"%s\": %s%s", path, strerror(ENOENT), hint);
+}
+
 int skillvm_open_skill(const char *path, int *ret_fd, struct skillvm_error *error)
 {
     const uint64_t max = archive_limits_most.archive_bytes;
@@ -34,7 +57,9 @@ int skillvm_open_skill(const char *path, int *ret_fd, struct skillvm_error *erro
     int fd;
 
     if (stat(path, &st) < 0)
-        return client_fail(error, errno, "cannot open \"%s\": %s", path, strerror(errno));
+        return errno == ENOENT
+                   ? nothing_there(path, error)
+                   : client_fail(error, errno, "cannot open \"%s\": %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode))
         return pack(path, ret_fd, error);
     if (!S_ISREG(st.st_mode))

@@ -215,8 +215,16 @@ static void tenants_have_their_own(void **state)
     expect_status(request(*state, "", "POST", "/v1/admin/tenants", "{\"name\":\"acme\"}"), 201);
     expect_status(run(*state, "same", "session", "a=one"), 200);
     objects = harness_count_files(*state, "objects");
+    expect_status(harness_run(*state, "{\"skill\":\"demo\",\"session_id\":\"same\",\"async\":"
+                                      "true,\"env\":{\"FAKE\":\"ticks\"}}"),
+                  202);
+    /* Which no other tenant waits for. */
     expect_both(run_as(*state, ACME, "same", "session", "b=theirs"),
                 "\"committed\":true,\"files\":1", "\"output\":{}");
+    expect(run(*state, "same", "session", ""), 409, "\"error\":\"session_busy\"");
+    harness_wait_executions(*state, "running", 1);
+    cancel_all(*state);
+    wait_free(*state);
     expect(request(*state, ACME, "GET", "/v1/sessions/same/files/a", NULL), 404, "no file a");
     expect(request(*state, ACME, "GET", "/v1/sessions/same/files/b", NULL), 200, "theirs");
     expect(remove_file(*state, ACME, "same", "a"), 404, "no file a");

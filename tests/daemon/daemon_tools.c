@@ -102,6 +102,25 @@ static void schema_of_the_front_matter(void **state)
                    "\\\"n\\\" must be of type");
 }
 
+/* Below its heading; the parser is not looked at then. */
+static void schema_of_the_instructions(void **state)
+{
+    const struct harness_file files[] = {
+        {"SKILL.md", FRONT("shown", "1", "") "## Input schema\n\n```json\n{\"properties\": "
+                                             "{\"n\": {\"type\": \"integer\"}}}\n```\n"},
+        {"main.py", PROBE(PARSER(COUNT))},
+        {NULL, NULL}};
+
+    (void)state;
+    push(files);
+    harness_expect(harness_get(&h, "/v1/tools?format=anthropic"), 200,
+                   "{\"name\":\"shown\",\"description\":\"Does shown.\",\"input_schema\":"
+                   "{\"properties\":{\"n\":{\"type\":\"integer\"}," FILES
+                   "},\"type\":\"object\"}}");
+    harness_expect(call("{\"name\":\"shown\",\"arguments\":{\"n\":\"1\"}}"), 400,
+                   "\\\"n\\\" must be of type");
+}
+
 static void a_parser_of_the_entry(void **state)
 {
     const struct harness_file files[] = {{"SKILL.md", FRONT("parsed", "1", "")},
@@ -542,6 +561,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_yet),
         cmocka_unit_test(schema_of_the_front_matter),
+        cmocka_unit_test(schema_of_the_instructions),
         cmocka_unit_test(a_parser_of_the_entry),
         cmocka_unit_test(scripts_of_a_skill_without_an_entry),
         cmocka_unit_test(the_latest_version_counts),

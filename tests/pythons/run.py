@@ -6,7 +6,7 @@
 Debian's libpython3.11-testsuite is packed and handed to a skill as an input file; the skill runs parts of
 it (tests/pythons/skill). What passes here as an unprivileged user must pass in a guest: each test that
 does not is a difference, and has a line in docs/syscalls.md or fails its module. A line without a
-difference fails too. Long modules are cut by their classes, so that each execution ends in time.
+difference fails too, and a number of tests there that is far off. Long modules are cut by their classes, so that each execution ends in time.
 
 --more runs others than the usual modules. One line for each module, `ok`, `FAIL` or `skip`, and the totals;
 --keep keeps the reports. Exit status: 0 all passed, 1 some failed, 77 nothing could run.
@@ -27,7 +27,7 @@ import tarfile
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+PAGE = HERE.parent.parent / "docs" / "syscalls.md"
 SUITE = pathlib.Path("/usr/lib/python3.11/test")
 NOBODY = 65534
 
@@ -63,6 +63,7 @@ START_S = 20
 LIMIT_S = 550
 
 ROW = re.compile(r"^\| `(test\.\S+)` \| (\S.*) \|$")
+NUMBER = re.compile(r"^The modules, about ([\d,]+) tests, are ", re.MULTILINE)
 
 
 class Skip(Exception):
@@ -217,6 +218,10 @@ def promised(page):
     return {row[1]: row[2] for row in rows if row}
 
 
+def number_of_tests(page):
+    return int(NUMBER.search(page.read_text())[1].replace(",", ""))
+
+
 def differences(host, guest):
     """What passes on the host and not in the guest, by the test's id: how it ended there."""
     found = {}
@@ -230,6 +235,7 @@ def differences(host, guest):
 class Verdicts:
     def __init__(self, excused):
         self.excused, self.used, self.counts = excused, set(), collections.Counter()
+        self.tests = 0
 
     def say(self, word, text):
         self.counts[word] += 1
@@ -239,6 +245,7 @@ class Verdicts:
         if not host["tests"]:
             self.say("skip", f"{module}: nothing of it ran on this machine")
             return
+        self.tests += len(host["tests"])
         # A line of tests that all do not pass here, for want of a package perhaps, may still be right.
         seen = [name for name, (ending, _) in host["tests"].items() if ending == "passed"]
         self.used.update(p for p in self.excused
@@ -263,6 +270,11 @@ class Verdicts:
         for pattern in sorted(set(self.excused) - self.used):
             if pattern.split(".")[1] in modules:
                 self.say("FAIL", f"docs/syscalls.md: {pattern} does not differ")
+
+    def number(self, said):
+        """Of all of MODULES; packages and machines differ by a few."""
+        if not self.counts["skip"] and abs(self.tests - said) > said / 20:
+            self.say("FAIL", f"docs/syscalls.md: about {said:,} tests, but there are {self.tests:,}")
 
 
 def compare(modules, host, guest, verdicts, keep):
@@ -298,7 +310,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
-    verdicts = Verdicts(promised(ROOT / "docs" / "syscalls.md"))
+    verdicts = Verdicts(promised(PAGE))
     modules = options.only or (MORE if options.more else MODULES)
     with tempfile.TemporaryDirectory(prefix="skillvm-pythons-") as name:
         work = pathlib.Path(name)
@@ -310,6 +322,8 @@ def main():
             with Guest(options.build.resolve(), work) as guest:
                 compare(modules, Host(work), guest, verdicts, options.keep)
             verdicts.stale(modules)
+            if modules is MODULES:
+                verdicts.number(number_of_tests(PAGE))
         except Skip as reason:
             verdicts.say("skip", f"pythons: {reason}")
     counts = verdicts.counts

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What run.py makes of reports that are made up."""
+"""What run.py makes of reports that are made up, and that docs/syscalls.md lists what it runs."""
 
 import collections
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -151,6 +152,37 @@ class Verdicts(unittest.TestCase):
             page.write("| `test.test_x.A.*` | why |\n| `pread` | works | |\n| test | y |\n")
             page.flush()
             self.assertEqual(run.promised(pathlib.Path(page.name)), {"test.test_x.A.*": "why"})
+
+    def test_a_number_that_is_far_off_fails(self):
+        for said, words in ((3, []), (2, ["FAIL"]), (4, ["FAIL"])):
+            lines = []
+            verdicts = run.Verdicts({})
+            verdicts.say = lambda word, text: lines.append(word)
+            verdicts.module("test_x", self.HOST, self.HOST["tests"], 1)
+            verdicts.number(said)
+            self.assertEqual(lines, ["ok", *words])
+
+
+class Page(unittest.TestCase):
+    def named(self, begin, end):
+        """Modules that the page names between two texts."""
+        return re.findall(r"`(test_\w+)`", run.PAGE.read_text().split(begin)[1].split(end)[0])
+
+    def test_it_lists_what_is_run(self):
+        self.assertEqual(self.named("\nThe modules, ", "\n\n"), run.MODULES)
+        self.assertEqual(self.named("\n`./dev test --long pythons-more` ", "\nLeft out "), run.MORE)
+
+    def test_what_it_leaves_out_is_not_run(self):
+        left_out = self.named("\nLeft out of both are\n", "\n\nTests ")
+        self.assertTrue(left_out)
+        self.assertFalse(set(left_out) & {*run.MODULES, *run.MORE})
+
+    def test_what_differs_is_run(self):
+        modules = {pattern.split(".")[1] for pattern in run.promised(run.PAGE)}
+        self.assertLessEqual(modules, {*run.MODULES, *run.MORE})
+
+    def test_it_has_a_number(self):
+        self.assertGreater(run.number_of_tests(run.PAGE), 0)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,14 @@ static void what_was_not_reached_is_warned_of(void **state)
         const char *refused, *warning;
     } cases[] = {
         {EGRESS_REACHED, "", NULL},
+        {EGRESS_UNDECLARED, "why",
+         "network: h.test is not among the hosts that it declares: add it to network: in "
+         "SKILL.md, or to the request's network for code"},
+        {EGRESS_NOT_IN_POLICY, "why",
+         "network: h.test is not permitted by the tenant's policy: the operator changes its "
+         "limit network, or the setting network.policy"},
+        {EGRESS_NOT_ASKED, "why",
+         "network: h.test is declared, but the request's network leaves it out"},
         {EGRESS_NO_SUCH_NAME, "there is no such name",
          "network: h.test was not found: there is no such name: correct the name where it is "
          "asked for"},

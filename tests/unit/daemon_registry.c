@@ -175,6 +175,15 @@ static void a_version_is_replaced_where_nothing_runs_it(void **state)
     expect_skills(registry, "x@1.0.0 ");
     assert_int_equal(put_other(registry, DIGEST_B, false, true, previous), 0);
     assert_string_equal(previous, "");
+    /* Nothing is held up by other content of that name, nor by another skill of that content.
+     */
+    assert_int_equal(accept(registry, ID_2, "x", 2, NULL), 0);
+    assert_int_equal(put_other(registry, DIGEST_A, false, true, previous), 0);
+    assert_string_equal(previous, DIGEST_B);
+    assert_int_equal(end(registry, ID_2), 0);
+    assert_int_equal(accept(registry, ID_4, "y", 3, NULL), 0);
+    assert_int_equal(put_other(registry, DIGEST_B, false, true, previous), 0);
+    assert_string_equal(previous, DIGEST_A);
     registry_close(registry);
 }
 

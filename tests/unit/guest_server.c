@@ -15,8 +15,8 @@ static void test_bash(void **state)
     field_text(h, PROTO_F_ENV, "COLOUR=blue");
     field_text(h, PROTO_F_SKILL_NAME, "trial");
     run_bash(h, "echo \"$1 $COLOUR $SKILL_NAME $SANDBOX_INPUT $(cat)\"; echo problem >&2\n"
-                "echo '[1]' > $SANDBOX_OUTPUT; echo kept > $SANDBOX_FILES_DIR/kept.txt\n"
-                "echo beside > $SANDBOX_FILES_DIR/../beside.txt; exit 7");
+                "echo '[1]' > $SANDBOX_OUTPUT; echo kept > ${SANDBOX_FILES_DIR}kept.txt\n"
+                "echo beside > ${SANDBOX_FILES_DIR}../beside.txt; exit 7");
     assert_string_equal(buf_cstr(&h->out), "a b blue trial {\"n\": 1} {\"n\": 1}\n");
     assert_string_equal(buf_cstr(&h->err), "problem\n");
     assert_string_equal(buf_cstr(&h->output), "[1]\n");

@@ -53,13 +53,10 @@ static void upload(const struct harness *h, const char *headers, const char *nam
                    const char *content, char ret_id[38])
 {
     struct answer a = send_file(h, headers, name, content, strlen(content));
-    const char *at;
 
     if (a.status != 201)
         fail_msg("got %d %s", a.status, a.body);
-    at = strstr(a.body, "\"id\":\"file_");
-    assert_non_null(at);
-    snprintf(ret_id, 38, "%.37s", at + strlen("\"id\":\""));
+    answer_text(&a, "id", ret_id, 38);
     answer_finish(&a);
 }
 

@@ -202,7 +202,8 @@ static void wait_end(const struct harness *h, const char *path, const char *part
 {
     for (int i = 0; i < TRIES; i++) {
         struct answer a = harness_get(h, path);
-        bool ended = answer_has(&a, "\"status\":\"success\"") || strstr(a.body, "\"failed\"");
+        bool ended =
+            answer_has(&a, "\"status\":\"success\"") || answer_has(&a, "\"status\":\"failed\"");
 
         if (ended) {
             expect(a, 200, part);

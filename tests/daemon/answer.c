@@ -102,3 +102,11 @@ void answer_text(const struct answer *a, const char *name, char *ret, size_t siz
         fail_msg("no text %s: %s", name, a->body);
     assert_true((size_t)snprintf(ret, size, "%s", cJSON_GetStringValue(first)) < size);
 }
+
+void answer_execution_path(const struct answer *a, char *ret, size_t size)
+{
+    char id[38];
+
+    answer_text(a, "execution_id", id, sizeof(id));
+    assert_true((size_t)snprintf(ret, size, "/v1/executions/%s", id) < size);
+}

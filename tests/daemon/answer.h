@@ -28,5 +28,7 @@ unsigned answer_count(const struct answer *a, const char *name);
 /* The first member of this name, a number or a text. Fails the test where there is none. */
 double answer_number(const struct answer *a, const char *name);
 void answer_text(const struct answer *a, const char *name, char *ret, size_t size);
+/* The path of the execution that it tells of. */
+void answer_execution_path(const struct answer *a, char *ret, size_t size);
 
 #endif

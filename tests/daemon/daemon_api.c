@@ -126,7 +126,7 @@ static void a_missing_version_is_a_failed_execution(void **state)
     assert_int_equal(a.status, 200);
     assert_true(answer_has(&a, "\"status\":\"failed\""));
     assert_true(answer_has(&a, "\"error\":\"skill demo has no version 9\""));
-    snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_execution_path(&a, path, sizeof(path));
     expect(harness_get(*state, path), 200, "has no version 9");
     answer_finish(&a);
     expect(harness_run(*state, "{\"skill\":\"nobody\",\"version\":\"9\"}"), 200,

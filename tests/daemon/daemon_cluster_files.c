@@ -265,7 +265,7 @@ static void storage_counts_over_all_nodes(void **state)
         expect(a, 413, "quota_exceeded");
         /* What is removed makes room everywhere. */
         a = ask(&w.b, "GET", FILES, headers);
-        snprintf(id, sizeof(id), "%.37s", strstr(a.body, "file_"));
+        answer_text(&a, "id", id, sizeof(id));
         answer_finish(&a);
         expect(ask(&w.b, "DELETE", path_of(id, ""), headers), 204, "");
         nodes_wait(&w.a, path, 200, "\"stored_bytes\":0");

@@ -25,13 +25,10 @@ static int start(void **state)
     return harness_push(*state, "other", "1.0", "print(2)") == 201 ? 0 : -1;
 }
 
-/* Takes the first execution id out of an answer, which it finishes. */
+/* Takes the execution id out of an answer, which it finishes. */
 static void take_id(struct answer *a, char id[38])
 {
-    const char *at = a->body ? strstr(a->body, "exec_") : NULL;
-
-    assert_non_null(at);
-    snprintf(id, 38, "%.37s", at);
+    answer_text(a, "execution_id", id, 38);
     answer_finish(a);
 }
 
@@ -313,6 +310,7 @@ static void push_with_image(const struct harness *h, const char *name, const cha
 static void runs_in_the_skills_image(void **state)
 {
     struct answer usual, data;
+    char first[65], second[65];
 
     push_with_image(*state, "pandas", "data");
     push_with_image(*state, "elsewhere", "registry.example/python:3.12");
@@ -325,8 +323,9 @@ static void runs_in_the_skills_image(void **state)
     assert_true(answer_has(&data, "\"image\":\"data\""));
     assert_true(answer_has(&data, "\"warnings\":[]"));
     /* Their machines begin from snapshots of their own. */
-    assert_memory_not_equal(strstr(usual.body, "\"snapshot\":"),
-                            strstr(data.body, "\"snapshot\":"), 60);
+    answer_text(&usual, "snapshot", first, sizeof(first));
+    answer_text(&data, "snapshot", second, sizeof(second));
+    assert_string_not_equal(first, second);
     answer_finish(&usual);
     answer_finish(&data);
 }
@@ -386,7 +385,7 @@ static void lists_what_was_lost(void **state)
     sqlite3 *db = NULL;
 
     assert_int_equal(a.status, 200);
-    snprintf(id, sizeof(id), "%.37s", strstr(a.body, "exec_"));
+    answer_text(&a, "execution_id", id, sizeof(id));
     answer_finish(&a);
     snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
     snprintf(sql, sizeof(sql),

@@ -304,7 +304,7 @@ static void what_waits_has_its_files(void **state)
                  a.id, i < 2 ? "ticks" : "");
         accepted = harness_run(*state, json);
         assert_int_equal(accepted.status, 202);
-        snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(accepted.body, "exec_"));
+        answer_execution_path(&accepted, path, sizeof(path));
         answer_finish(&accepted);
         if (i < 2)
             harness_wait_executions(*state, "running", (unsigned)i + 1);

@@ -190,11 +190,9 @@ static void one_whose_manifest_is_none_is_refused(void **state)
 static void submit(const struct harness *h, const char *json, char ret_path[64])
 {
     struct answer a = harness_run(h, json);
-    const char *id = strstr(a.body, "exec_");
 
     assert_int_equal(a.status, 202);
-    assert_non_null(id);
-    snprintf(ret_path, 64, "/v1/executions/%.37s", id);
+    answer_execution_path(&a, ret_path, 64);
     answer_finish(&a);
 }
 

@@ -194,7 +194,7 @@ static void it_is_taken_while_it_waits(void **state)
     harness_wait_executions(*state, "running", 2);
     a = harness_run(*state, "{\"skill\":\"demo\",\"session_id\":\"w\",\"async\":true}");
     assert_int_equal(a.status, 202);
-    snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_execution_path(&a, path, sizeof(path));
     answer_finish(&a);
     expect(run(*state, "w", "session", ""), 409, "session_busy");
     expect_status(request(*state, "", "DELETE", path, NULL), 202);

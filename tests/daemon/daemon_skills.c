@@ -274,7 +274,7 @@ static void a_version_can_be_replaced(void **state)
     /* Not while somebody has asked for just this. */
     a = harness_run(h, "{\"skill\":\"kept\",\"async\":true,\"env\":{\"FAKE\":\"ticks\"}}");
     assert_int_equal(a.status, 202);
-    snprintf(id, sizeof(id), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_execution_path(&a, id, sizeof(id));
     answer_finish(&a);
     expect(replace(h, "?replace=true", "print(3)"), 409, "waits or runs");
     assert_int_equal(harness_count_files(h, "objects"), objects + 1);

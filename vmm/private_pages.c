@@ -22,7 +22,7 @@
 #define REGIONS_MAX 128u
 
 /* Guest memory that does not stay, [from, to), and is still to be dropped. */
-struct run {
+struct page_run {
     uint64_t from;
     uint64_t to;
 };
@@ -109,7 +109,7 @@ static int read_entries(const struct private_pages *p, uint64_t block,
     return 0;
 }
 
-static int drop(const struct private_pages *p, struct run run, struct err *err)
+static int drop(const struct private_pages *p, struct page_run run, struct err *err)
 {
     if (run.to > run.from &&
         madvise(p->memory.host + run.from, run.to - run.from, MADV_DONTNEED) < 0)
@@ -132,7 +132,7 @@ static bool keep(struct private_pages *p, uint64_t page)
 }
 
 /* Puts a private page back. One that does not stay joins the run, or begins a new one. */
-static int put_back(struct private_pages *p, uint64_t at, struct run *run, struct err *err)
+static int put_back(struct private_pages *p, uint64_t at, struct page_run *run, struct err *err)
 {
     int r = 0;
 
@@ -152,7 +152,7 @@ static int reset_by_scan(struct private_pages *p, uint64_t *pages, struct err *e
 {
     const uint64_t host = (uintptr_t)p->memory.host;
     struct scan_region regions[REGIONS_MAX];
-    struct run run = {0, 0};
+    struct page_run run = {0, 0};
     uint64_t next = host;
     int r = 0;
 
@@ -178,7 +178,7 @@ static int reset_block(struct private_pages *p, uint64_t block, uint64_t *pages,
                        struct err *err)
 {
     uint64_t entries[PAGES_PER_BLOCK];
-    struct run run = {0, 0};
+    struct page_run run = {0, 0};
     uint64_t any = 0;
     int r = read_entries(p, block, entries, err);
 
@@ -212,7 +212,8 @@ static int reset_by_map(struct private_pages *p, uint64_t *pages, struct err *er
         while (p->n_looks == PRIVATE_PAGES_LOOKS && end < n && !bit_get(p->present, end))
             end++;
         if (end > block) {
-            r = drop(p, (struct run){block * PRIVATE_PAGES_BLOCK, end * PRIVATE_PAGES_BLOCK},
+            r = drop(p,
+                     (struct page_run){block * PRIVATE_PAGES_BLOCK, end * PRIVATE_PAGES_BLOCK},
                      err);
             block = end;
             continue;

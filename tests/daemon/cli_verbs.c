@@ -58,7 +58,7 @@ static int start(void **state)
     if (harness_push(&s->harness, "demo", "1.0", "print(1)") != 201)
         return -1;
     a = harness_run(&s->harness, "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"files\"}}");
-    snprintf(s->id, sizeof(s->id), "%.37s", strstr(a.body, "exec_"));
+    answer_text(&a, "execution_id", s->id, sizeof(s->id));
     answer_finish(&a);
     return 0;
 }

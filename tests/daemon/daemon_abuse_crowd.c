@@ -281,34 +281,34 @@ static void callers_that_leave_at_once_harm_nobody(void **state)
     assert_true(harness_count_fds(h) <= fds + 1);
 }
 
-static void *run_one(void *arg)
-{
-    struct answer a =
-        harness_run(arg, "{\"skill\":\"demo\",\"timeout\":3,\"env\":{\"FAKE\":\"ticks\"}}");
-
-    answer_finish(&a);
-    return NULL;
-}
-
 static void executions_do_not_slow_health(void **state)
 {
-    pthread_t threads[8];
+    static const char endless[] = "{\"skill\":\"demo\",\"async\":true,\"timeout\":60,"
+                                  "\"env\":{\"FAKE\":\"ticks\"}}";
+    char id[38], paths[8][64];
 
-    for (size_t i = 0; i < 8; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, run_one, *state), 0);
-    for (int i = 0; i < 500 && harness_count_children(*state) < 8; i++)
-        usleep(5000);
+    for (size_t i = 0; i < 8; i++) {
+        struct answer a = harness_run(*state, endless);
+
+        assert_int_equal(a.status, 202);
+        answer_text(&a, "execution_id", id, sizeof(id));
+        snprintf(paths[i], sizeof(paths[i]), "/v1/executions/%s", id);
+        answer_finish(&a);
+    }
+    harness_wait_executions(*state, "running", 8);
     probe_health(*state, "8 executions run");
     for (size_t i = 0; i < 8; i++)
-        pthread_join(threads[i], NULL);
+        expect(harness_request(*state, "DELETE", paths[i], "", NULL, 0), 202, "cancelling");
+    harness_wait_executions(*state, "running", 0);
 }
 
 /* Events that nobody takes keep what they still have to say, and no more of the result. */
 static void unread_results_cost_no_memory(void **state)
 {
-    static const char body[] = "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"flood\"}}";
+    static const char body[] = "{\"skill\":\"unread\",\"env\":{\"FAKE\":\"flood\"}}";
     struct harness *h = *state;
     char request[512];
+    unsigned ended = 0;
     long before;
     int fds[40];
 
@@ -316,23 +316,22 @@ static void unread_results_cost_no_memory(void **state)
              "POST /v1/executions HTTP/1.1" CRLF HOST "Accept: text/event-stream" CRLF
              "Content-Type: application/json" CRLF "Content-Length: %zu" CRLF CRLF "%s",
              sizeof(body) - 1, body);
+    assert_int_equal(harness_push(h, "unread", "1", "print(1)"), 201);
     expect(harness_run(h, body), 200, "\"status\":\"success\"");
     before = memory_kib(h);
     for (size_t i = 0; i < 40; i++) {
         fds[i] = harness_connect_by(h, false);
         assert_int_equal(fd_write_full(fds[i], request, strlen(request)), 0);
     }
-    for (int i = 0; i < 1000; i++) {
-        struct answer a = harness_get(h, "/v1/executions?status=accepted&limit=1");
-        struct answer b = harness_get(h, "/v1/executions?status=running&limit=1");
-        bool over = answer_has(&a, "\"executions\":[]") && answer_has(&b, "\"executions\":[]");
+    for (int i = 0; i < 3000 && ended < 41; i++) {
+        struct answer a =
+            harness_get(h, "/v1/executions?skill=unread&status=success&limit=200");
 
+        ended = answer_count(&a, "execution_id");
         answer_finish(&a);
-        answer_finish(&b);
-        if (i > 10 && over)
-            break;
         usleep(20000);
     }
+    assert_int_equal(ended, 41);
     print_message("memory: %ld KiB, %ld KiB with 40 results of 2 MiB unread\n", before,
                   memory_kib(h));
 #ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */

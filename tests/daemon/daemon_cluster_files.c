@@ -53,13 +53,10 @@ static void upload(const struct harness *h, const char *headers, const char *nam
                    const char *content, char ret_id[38])
 {
     struct answer a = send_file(h, headers, name, content, strlen(content));
-    const char *at;
 
     if (a.status != 201)
         fail_msg("got %d %s", a.status, a.body);
-    at = strstr(a.body, "\"id\":\"file_");
-    assert_non_null(at);
-    snprintf(ret_id, 38, "%.37s", at + strlen("\"id\":\""));
+    answer_text(&a, "id", ret_id, 38);
     answer_finish(&a);
 }
 
@@ -268,7 +265,7 @@ static void storage_counts_over_all_nodes(void **state)
         expect(a, 413, "quota_exceeded");
         /* What is removed makes room everywhere. */
         a = ask(&w.b, "GET", FILES, headers);
-        snprintf(id, sizeof(id), "%.37s", strstr(a.body, "file_"));
+        answer_text(&a, "id", id, sizeof(id));
         answer_finish(&a);
         expect(ask(&w.b, "DELETE", path_of(id, ""), headers), 204, "");
         nodes_wait(&w.a, path, 200, "\"stored_bytes\":0");

@@ -224,7 +224,7 @@ static void keys_and_tenants_go_with_it(void **state)
     assert_string_equal(one.body, again.body);
     answer_finish(&again);
     list = harness_request(&w.b, "GET", EXECUTIONS, headers, "", 0);
-    snprintf(id, sizeof(id), "%.37s", strstr(one.body, "exec_"));
+    answer_text(&one, "execution_id", id, sizeof(id));
     assert_non_null(strstr(list.body, id));
     answer_finish(&list);
     /* It is nobody else's. */

@@ -48,13 +48,13 @@ static struct answer call(const char *json)
 /* The digest of the skill in an answer, which it finishes. The caller frees it. */
 static char *digest_of(struct answer a)
 {
-    const char *at = a.body ? strstr(a.body, "\"digest\":\"") : NULL;
-    char *digest = at ? strndup(at + 10, 64) : NULL;
+    char digest[65];
 
-    if (a.status != 200 || !digest)
+    if (a.status != 200)
         fail_msg("%d: %s", a.status, a.body);
+    answer_text(&a, "digest", digest, sizeof(digest));
     answer_finish(&a);
-    return digest;
+    return strdup(digest);
 }
 
 /* RUN says the language (tag 1) and the entry (tag 3). */
@@ -88,7 +88,7 @@ static void code_has_a_digest_alone(void **state)
     assert_int_equal(a.status, 200);
     assert_true(answer_has(&a, text));
     assert_non_null(strstr(a.body, "\"input\":[1.0]"));
-    snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_execution_path(&a, path, sizeof(path));
     answer_finish(&a);
     expect(harness_get(&h, path), 200, text);
     expect(harness_get(&h, "/v1/executions?limit=1"), 200, text);
@@ -136,7 +136,7 @@ static void every_option_goes_with_code(void **state)
     a = harness_request(&h, "POST", "/v1/files?name=in.csv", "Content-Type: text/csv\r\n",
                         "a,b\n", 4);
     assert_int_equal(a.status, 201);
-    snprintf(id, sizeof(id), "%.37s", strstr(a.body, "file_"));
+    answer_text(&a, "id", id, sizeof(id));
     answer_finish(&a);
     snprintf(json, sizeof(json),
              "{\"code\":\"x\",\"files\":[{\"id\":\"%s\",\"path\":\"d/e\"}]}", id);
@@ -156,7 +156,7 @@ static void every_option_goes_with_code(void **state)
            200, ":\"main.py\",");
     a = harness_run(&h, "{\"code\":\"x\",\"idempotency_key\":\"c1\"}");
     assert_int_equal(a.status, 200);
-    snprintf(id, sizeof(id), "%.37s", strstr(a.body, "exec_"));
+    answer_text(&a, "execution_id", id, sizeof(id));
     answer_finish(&a);
     expect(harness_run(&h, "{\"code\":\"x\",\"idempotency_key\":\"c1\"}"), 200, id);
     expect(harness_run(&h, "{\"code\":\"y\",\"idempotency_key\":\"c1\"}"), 409, "conflict");
@@ -224,7 +224,7 @@ static int run_long(char id[38])
     a = harness_request(&h, "POST", "/v1/executions", headers, json.data, json.len);
     status = a.status;
     if (status == 202)
-        snprintf(id, 38, "%.37s", strstr(a.body, "exec_"));
+        answer_text(&a, "execution_id", id, 38);
     else
         assert_non_null(strstr(a.body, "storage_bytes: "));
     answer_finish(&a);

@@ -112,7 +112,7 @@ static void wait_answered(int fd)
 static void take_id(struct answer a, int status, char id[ID_SIZE])
 {
     assert_int_equal(a.status, status);
-    snprintf(id, ID_SIZE, "%.37s", strstr(a.body, "exec_"));
+    answer_text(&a, "execution_id", id, ID_SIZE);
     answer_finish(&a);
 }
 
@@ -558,7 +558,7 @@ static void a_list_of_files_counts(void **state)
 
     (void)state;
     assert_int_equal(a.status, 201);
-    snprintf(file, sizeof(file), "%.37s", strstr(a.body, "file_"));
+    answer_text(&a, "id", file, sizeof(file));
     answer_finish(&a);
     buf_printf(&json, "{\"skill\":\"demo\",\"async\":true,\"timeout\":60,\"env\":{\"FAKE\":"
                       "\"sleep\",\"FAKE_DATA\":\"60000\"},\"files\":[");

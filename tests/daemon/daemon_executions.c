@@ -25,13 +25,10 @@ static int start(void **state)
     return harness_push(*state, "other", "1.0", "print(2)") == 201 ? 0 : -1;
 }
 
-/* Takes the first execution id out of an answer, which it finishes. */
+/* Takes the execution id out of an answer, which it finishes. */
 static void take_id(struct answer *a, char id[38])
 {
-    const char *at = a->body ? strstr(a->body, "exec_") : NULL;
-
-    assert_non_null(at);
-    snprintf(id, 38, "%.37s", at);
+    answer_text(a, "execution_id", id, 38);
     answer_finish(a);
 }
 
@@ -58,7 +55,6 @@ static void lists_executions(void **state)
 {
     struct answer a = harness_get(*state, "/v1/executions");
     char path[256], cursor[64];
-    const char *at;
 
     assert_int_equal(a.status, 200);
     assert_string_equal(a.body, "{\"executions\":[],\"next_cursor\":null}\n");
@@ -69,25 +65,23 @@ static void lists_executions(void **state)
     expect(harness_run(*state, "{\"skill\":\"other\"}"), 200, "success");
     a = harness_get(*state, "/v1/executions?limit=2");
     assert_int_equal(a.status, 200);
-    assert_int_equal(count(a.body, "\"execution_id\":\"exec_"), 2);
+    assert_int_equal(answer_count(&a, "execution_id"), 2);
     /* The newest first. */
     assert_true(answer_has(&a, "\"status\":\"success\",\"skill\":{\"name\":\"other\","
                                "\"version\":\"1.0\",\"digest\":\""));
     assert_true(strstr(a.body, "\"other\"") < strstr(a.body, "\"status\":\"failed\""));
     assert_true(answer_has(&a, "\"created_at\":\"20"));
     assert_true(answer_has(&a, "\"finished_at\":\"20"));
-    at = strstr(a.body, "\"next_cursor\":\"");
-    assert_non_null(at);
-    snprintf(cursor, sizeof(cursor), "%.53s", at + 15);
+    answer_text(&a, "next_cursor", cursor, sizeof(cursor));
     answer_finish(&a);
     snprintf(path, sizeof(path), "/v1/executions?limit=200&cursor=%s", cursor);
     a = harness_get(*state, path);
-    assert_int_equal(count(a.body, "\"execution_id\":\"exec_"), 3);
+    assert_int_equal(answer_count(&a, "execution_id"), 3);
     assert_int_equal(count(a.body, "\"name\":\"demo\""), 3);
     assert_true(answer_has(&a, "\"next_cursor\":null"));
     answer_finish(&a);
     a = harness_get(*state, "/v1/executions?skill=demo&status=failed");
-    assert_int_equal(count(a.body, "\"execution_id\":\"exec_"), 1);
+    assert_int_equal(answer_count(&a, "execution_id"), 1);
     answer_finish(&a);
     a = harness_get(*state, "/v1/executions?skill=nobody");
     assert_int_equal(count(a.body, "exec_"), 0);
@@ -316,6 +310,7 @@ static void push_with_image(const struct harness *h, const char *name, const cha
 static void runs_in_the_skills_image(void **state)
 {
     struct answer usual, data;
+    char first[65], second[65];
 
     push_with_image(*state, "pandas", "data");
     push_with_image(*state, "elsewhere", "registry.example/python:3.12");
@@ -328,8 +323,9 @@ static void runs_in_the_skills_image(void **state)
     assert_true(answer_has(&data, "\"image\":\"data\""));
     assert_true(answer_has(&data, "\"warnings\":[]"));
     /* Their machines begin from snapshots of their own. */
-    assert_memory_not_equal(strstr(usual.body, "\"snapshot\":"),
-                            strstr(data.body, "\"snapshot\":"), 60);
+    answer_text(&usual, "snapshot", first, sizeof(first));
+    answer_text(&data, "snapshot", second, sizeof(second));
+    assert_string_not_equal(first, second);
     answer_finish(&usual);
     answer_finish(&data);
 }
@@ -389,7 +385,7 @@ static void lists_what_was_lost(void **state)
     sqlite3 *db = NULL;
 
     assert_int_equal(a.status, 200);
-    snprintf(id, sizeof(id), "%.37s", strstr(a.body, "exec_"));
+    answer_text(&a, "execution_id", id, sizeof(id));
     answer_finish(&a);
     snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
     snprintf(sql, sizeof(sql),

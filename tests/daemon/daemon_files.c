@@ -30,18 +30,13 @@ static struct uploaded upload(const struct harness *h, const char *name, const v
     char path[600];
     struct uploaded file = {0};
     struct answer a;
-    const char *at;
 
     snprintf(path, sizeof(path), "/v1/files%s%s", name ? "?name=" : "", name ? name : "");
     a = harness_request(h, "POST", path, RAW, content, len);
     if (a.status != 201)
         fail_msg("got %d %s", a.status, a.body);
-    at = strstr(a.body, "\"id\":\"file_");
-    assert_non_null(at);
-    snprintf(file.id, sizeof(file.id), "%.37s", at + 6);
-    at = strstr(a.body, "\"digest\":\"");
-    assert_non_null(at);
-    snprintf(file.digest, sizeof(file.digest), "%.64s", at + 10);
+    answer_text(&a, "id", file.id, sizeof(file.id));
+    answer_text(&a, "digest", file.digest, sizeof(file.digest));
     answer_finish(&a);
     return file;
 }
@@ -106,8 +101,7 @@ static void uploads_are_kept(void **state)
     expect(get(*state, same.id, "/download"), 404, "not_found");
     assert_int_equal(harness_count_files(*state, "objects"), objects + 1);
     a = harness_get(*state, "/v1/files");
-    assert_true(answer_has(&a, "\"id\":\"file_"));
-    snprintf(same.id, sizeof(same.id), "%.37s", strstr(a.body, "\"id\":\"") + 6);
+    answer_text(&a, "id", same.id, sizeof(same.id));
     answer_finish(&a);
     remove_file(*state, same.id, 204);
     assert_int_equal(harness_count_files(*state, "objects"), objects);
@@ -310,7 +304,7 @@ static void what_waits_has_its_files(void **state)
                  a.id, i < 2 ? "ticks" : "");
         accepted = harness_run(*state, json);
         assert_int_equal(accepted.status, 202);
-        snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(accepted.body, "exec_"));
+        answer_execution_path(&accepted, path, sizeof(path));
         answer_finish(&accepted);
         if (i < 2)
             harness_wait_executions(*state, "running", (unsigned)i + 1);

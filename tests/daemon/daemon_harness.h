@@ -6,6 +6,8 @@
 #ifndef SKILLVM_TESTS_DAEMON_DAEMON_HARNESS_H
 #define SKILLVM_TESTS_DAEMON_DAEMON_HARNESS_H
 
+#include "tests/daemon/answer.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,13 +19,6 @@ struct harness {
     char data[128];
     pid_t pid;
     uint16_t port; /* of 127.0.0.1; 0: it listens on its socket alone */
-};
-
-struct answer {
-    int status;
-    char *headers; /* owned */
-    char *body;    /* owned, NUL-terminated, chunks joined */
-    size_t len;
 };
 
 /* Creates the folder; kernel and image are the texts the fake VMM acts on. */
@@ -62,13 +57,7 @@ struct answer harness_request(const struct harness *h, const char *method, const
                               const char *headers, const void *body, size_t len);
 /* Reads an answer until the end of the connection. */
 struct answer harness_read_answer(int fd);
-void answer_finish(struct answer *a);
 
-/*
- * Whether a body has a part: where both are JSON, members ("\"status\":\"success\"") that one
- * of its objects has with these values, in whatever order and form; else a piece of text.
- */
-bool answer_has(const struct answer *a, const char *part);
 /* Fails the test unless the answer has this status and this part; finishes it. */
 void harness_expect(struct answer a, int status, const char *part);
 struct answer harness_get(const struct harness *h, const char *path);

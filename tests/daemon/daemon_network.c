@@ -357,8 +357,7 @@ static void ten_thousand_opens_are_fifty(void **state)
     assert_int_equal(pthread_create(&peer, NULL, close_fifty, NULL), 0);
     a = run("net-ten-thousand", "here.test 0", "");
     assert_true(answer_has(&a, "\"stdout\":\"refused 9950\""));
-    assert_non_null(
-        strstr(a.body, "\"refused\":\"more than 50 connections in one execution\""));
+    assert_true(answer_has(&a, "\"refused\":\"more than 50 connections in one execution\""));
     answer_finish(&a);
     assert_int_equal(pthread_join(peer, NULL), 0);
     assert_true(harness_count_fds(&w.h) <= before + 8);

@@ -7,6 +7,7 @@
 
 #include "tests/daemon/daemon_harness.h"
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -171,7 +172,7 @@ static void a_watermark_refuses_what_is_new(void **state)
         slow = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":2,\"async\":true,"
                                  "\"env\":{\"FAKE\":\"hang\"}}");
         assert_int_equal(slow.status, 202);
-        snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(slow.body, "exec_"));
+        answer_execution_path(&slow, path, sizeof(path));
         answer_finish(&slow);
         harness_write(&s.h, "skillvmd.yaml", cases[i].config);
         assert_int_equal(kill(s.h.pid, SIGHUP), 0);
@@ -197,6 +198,43 @@ static void a_watermark_refuses_what_is_new(void **state)
         wait_answer(&s, 200, "ready");
         expect(harness_run(&s.h, "{\"skill\":\"demo\"}"), 200, "\"status\":\"success\"");
     }
+    end(&s);
+}
+
+/* A large answer is in memory where the disk has no room for it, and is refused where neither
+ * has. */
+static void a_large_answer_stops_at_the_watermarks(void **state)
+{
+    static const size_t large = 1u << 20;
+    struct buf json = buf_init(2 * large);
+    struct service s;
+    struct answer a;
+    char path[64];
+
+    (void)state;
+    begin(&s, "watermarks: {disk_free: 0, memory_free: 0}\n", NULL);
+    buf_printf(&json, "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"echo\"},\"input\":\"");
+    assert_int_equal(buf_reserve(&json, large), 0);
+    memset(json.data + json.len, 'x', large);
+    json.len += large;
+    assert_int_equal(buf_printf(&json, "\"}"), 0);
+    a = harness_run(&s.h, buf_cstr(&json));
+    buf_finish(&json);
+    assert_int_equal(a.status, 200);
+    answer_execution_path(&a, path, sizeof(path));
+    answer_finish(&a);
+    harness_write(&s.h, "skillvmd.yaml", "watermarks: {disk_free: 100%, memory_free: 0}\n");
+    assert_int_equal(kill(s.h.pid, SIGHUP), 0);
+    wait_answer(&s, 503, "disk space are free");
+    a = harness_get(&s.h, path);
+    assert_true(a.len > large);
+    expect(a, 200, "\"status\":\"success\"");
+    harness_write(&s.h, "skillvmd.yaml",
+                  "watermarks: {disk_free: 100%, memory_free: 512TiB}\n");
+    assert_int_equal(kill(s.h.pid, SIGHUP), 0);
+    wait_answer(&s, 503, "memory are free");
+    expect(harness_get(&s.h, path), 503, "there is no room for the answer now");
+    expect(harness_get(&s.h, "/v1/executions"), 200, "\"status\":\"success\"");
     end(&s);
 }
 
@@ -264,8 +302,7 @@ static void what_cannot_change_stays(void **state)
     running = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":2,\"async\":true,"
                                 "\"env\":{\"FAKE\":\"hang\"}}");
     expect(running, 202, "accepted");
-    for (int i = 0; i < 1500 && harness_count_children(&s.h) == 0; i++)
-        usleep(20000);
+    harness_wait_executions(&s.h, "running", 1);
     waiting = harness_run(&s.h, "{\"skill\":\"demo\",\"async\":true}");
     expect(waiting, 202, "accepted");
     expect(harness_run(&s.h, "{\"skill\":\"demo\",\"async\":true}"), 429, "waiting already");
@@ -285,12 +322,11 @@ static void stopping_loses_nothing(void **state)
     begin(&s, "", extra);
     a = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":2,\"async\":true,"
                           "\"env\":{\"FAKE\":\"hang\"}}");
-    snprintf(running, sizeof(running), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_execution_path(&a, running, sizeof(running));
     expect(a, 202, "accepted");
-    for (int i = 0; i < 1500 && harness_count_children(&s.h) == 0; i++)
-        usleep(20000);
+    harness_wait_executions(&s.h, "running", 1);
     a = harness_run(&s.h, "{\"skill\":\"demo\",\"async\":true}");
-    snprintf(waiting, sizeof(waiting), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_execution_path(&a, waiting, sizeof(waiting));
     expect(a, 202, "accepted");
     assert_int_equal(harness_stop(&s.h, SIGTERM), 0);
     harness_start(&s.h, NULL);
@@ -311,10 +347,9 @@ static void a_second_signal_shortens(void **state)
     begin(&s, "", extra);
     a = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":200,\"async\":true,"
                           "\"env\":{\"FAKE\":\"ticks\"}}");
-    snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_execution_path(&a, path, sizeof(path));
     expect(a, 202, "accepted");
-    for (int i = 0; i < 1500 && harness_count_children(&s.h) == 0; i++)
-        usleep(20000);
+    harness_wait_executions(&s.h, "running", 1);
     start = clock_monotonic_ns();
     assert_int_equal(kill(s.h.pid, SIGTERM), 0);
     hear(&s, "STATUS=stopping: 1 executions may go on for 300 s");
@@ -545,6 +580,7 @@ int main(void)
         cmocka_unit_test(the_manager_is_told),
         cmocka_unit_test(every_check_is_named),
         cmocka_unit_test(a_watermark_refuses_what_is_new),
+        cmocka_unit_test(a_large_answer_stops_at_the_watermarks),
         cmocka_unit_test(the_snapshot_is_made_anew),
         cmocka_unit_test(a_bad_file_is_refused_whole),
         cmocka_unit_test(what_cannot_change_stays),

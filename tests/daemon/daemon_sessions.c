@@ -194,7 +194,7 @@ static void it_is_taken_while_it_waits(void **state)
     harness_wait_executions(*state, "running", 2);
     a = harness_run(*state, "{\"skill\":\"demo\",\"session_id\":\"w\",\"async\":true}");
     assert_int_equal(a.status, 202);
-    snprintf(path, sizeof(path), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_execution_path(&a, path, sizeof(path));
     answer_finish(&a);
     expect(run(*state, "w", "session", ""), 409, "session_busy");
     expect_status(request(*state, "", "DELETE", path, NULL), 202);
@@ -241,12 +241,10 @@ static void tenants_have_their_own(void **state)
 static void leave_little_room(const struct harness *h)
 {
     struct answer a = harness_get(h, "/v1/admin/tenants/small");
-    const char *at = strstr(a.body, "\"stored_bytes\":");
     char json[80];
 
-    assert_non_null(at);
-    snprintf(json, sizeof(json), "{\"limits\":{\"storage_bytes\":%lu}}",
-             strtoul(at + 15, NULL, 10) + 1000);
+    snprintf(json, sizeof(json), "{\"limits\":{\"storage_bytes\":%.0f}}",
+             answer_number(&a, "stored_bytes") + 1000);
     answer_finish(&a);
     expect_status(request(h, "", "PATCH", "/v1/admin/tenants/small", json), 200);
 }
@@ -454,11 +452,8 @@ static void a_commit_is_whole_or_not_at_all(void **state)
 /* When the session "s" goes, by an answer that has it. */
 static void take_expiry(struct answer a, char ret[32])
 {
-    const char *at = strstr(a.body, "\"expires_at\":\"");
-
     assert_int_equal(a.status, 200);
-    assert_non_null(at);
-    snprintf(ret, 32, "%.24s", at + 14);
+    answer_text(&a, "expires_at", ret, 32);
     answer_finish(&a);
 }
 

@@ -192,10 +192,7 @@ static struct answer push_moving(const struct harness *h, const char *text)
 /* The digest in an answer, in a buffer of 65 bytes. */
 static void take_digest(struct answer a, char *digest)
 {
-    const char *at = strstr(a.body, "\"digest\":\"");
-
-    assert_non_null(at);
-    snprintf(digest, 65, "%s", at + strlen("\"digest\":\""));
+    answer_text(&a, "digest", digest, 65);
     answer_finish(&a);
 }
 
@@ -277,7 +274,7 @@ static void a_version_can_be_replaced(void **state)
     /* Not while somebody has asked for just this. */
     a = harness_run(h, "{\"skill\":\"kept\",\"async\":true,\"env\":{\"FAKE\":\"ticks\"}}");
     assert_int_equal(a.status, 202);
-    snprintf(id, sizeof(id), "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_execution_path(&a, id, sizeof(id));
     answer_finish(&a);
     expect(replace(h, "?replace=true", "print(3)"), 409, "waits or runs");
     assert_int_equal(harness_count_files(h, "objects"), objects + 1);

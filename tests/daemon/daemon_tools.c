@@ -395,16 +395,15 @@ static void many_that_hang(void **state)
     harness_assert_clean(&h);
 }
 
-static size_t count_executions(const char *skill)
+static unsigned count_executions(const char *skill)
 {
     char path[128];
     struct answer a;
-    size_t n = 0;
+    unsigned n;
 
     snprintf(path, sizeof(path), "/v1/executions?skill=%s", skill);
     a = harness_get(&h, path);
-    for (const char *at = a.body; (at = strstr(at, "\"execution_id\"")); at++)
-        n++;
+    n = answer_count(&a, "execution_id");
     answer_finish(&a);
     return n;
 }

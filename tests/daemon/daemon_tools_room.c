@@ -149,7 +149,7 @@ static void run_large(char path[64])
     a = run_as(&w, &w.a, json);
     free(json);
     assert_int_equal(a.status, 200);
-    snprintf(path, 64, "/v1/executions/%.37s", strstr(a.body, "exec_"));
+    answer_execution_path(&a, path, 64);
     answer_finish(&a);
 }
 

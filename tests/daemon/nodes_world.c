@@ -234,11 +234,7 @@ void nodes_set_limits(const struct harness *h, const struct harness *other, cons
 
 void nodes_take_id(struct answer *a, char ret[38])
 {
-    const char *at = strstr(a->body, "exec_");
-
-    if (!at)
-        fail_msg("no id in %s", a->body);
-    snprintf(ret, 38, "%.37s", at);
+    answer_text(a, "execution_id", ret, 38);
     answer_finish(a);
 }
 

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -154,30 +155,52 @@ int files_make_dirs(const char *path, struct err *err)
     return result < 0 ? err_set_errno(err, -result, "cannot make the folder \"%s\"", part) : 0;
 }
 
-/* Takes the folders of a path away again, but for its first len bytes, which were there. */
+/* Takes the folders of a path away again, down to its first len bytes. */
 static void unmake(char *path, size_t len)
 {
-    for (size_t end = strlen(path); end > len;) {
-        while (end > len && path[end - 1] == '/')
-            end--;
-        path[end] = '\0';
+    char *slash;
+
+    do {
         (void)rmdir(path);
-        while (end > len && path[end - 1] != '/')
-            end--;
+        slash = strrchr(path + len, '/');
+        if (slash)
+            *slash = '\0';
+    } while (slash);
+}
+
+/*
+ * Makes the rest of a path in a folder that is there, and takes it away again. All of it in one
+ * of a name that nobody else has: another run may be making or using the same folders.
+ */
+static int try_folders(const char *there, const char *rest)
+{
+    char path[2 * PATH_MAX];
+    size_t len;
+    int r = 0;
+
+    (void)snprintf(path, sizeof(path), "%s/.skillvm-XXXXXX", *there ? there : ".");
+    if (!mkdtemp(path))
+        return -errno;
+    len = strlen(path);
+    /* What leads out of there again is left to when it is made. */
+    if (!strstr(rest, "..")) {
+        (void)snprintf(path + len, sizeof(path) - len, "/%s", rest);
+        r = fd_make_folders(path, 0777, 0777);
     }
+    unmake(path, len);
+    return r;
 }
 
 int files_check_dir(const char *path, struct err *err)
 {
-    char part[PATH_MAX], made[PATH_MAX];
+    char part[PATH_MAX];
     struct stat st;
-    size_t len = strlen(path);
+    size_t len = strlen(path), end;
     int r;
 
     if (!*path || len >= sizeof(part))
         return err_set(err, EINVAL, "\"%.64s\" cannot be the name of a folder", path);
     strcpy(part, path);
-    strcpy(made, path);
     /* What is there already of the way. */
     while (stat(*part ? part : ".", &st) < 0) {
         if (errno != ENOENT)
@@ -196,11 +219,16 @@ int files_check_dir(const char *path, struct err *err)
     if (!path[len])
         return 0;
     /* What a file system refuses shows only when a folder is made. */
-    r = files_make_dirs(path, err);
-    if (r == 0 && stat(path, &st) < 0)
-        r = err_set_errno(err, errno, "cannot put files in \"%s\"", path);
-    unmake(made, len);
-    return r;
+    r = try_folders(part, path + len);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot make the folder \"%s\"", path);
+    end = len + strspn(path + len, "/");
+    end += strcspn(path + end, "/");
+    (void)snprintf(part, sizeof(part), "%.*s", (int)end, path);
+    if (lstat(part, &st) == 0 && S_ISLNK(st.st_mode))
+        return err_set(err, ENOENT, "cannot put files in \"%s\": \"%s\" is a link to nothing",
+                       path, part);
+    return 0;
 }
 
 int files_extract(int fd, const char *dir, void (*on_file)(void *ctx, const char *path),

@@ -23,8 +23,8 @@
  */
 int files_read_input(const char *argument, struct buf *out, struct err *err);
 
-/* Whether files could be put there: folders that it makes for that go again. 0, or -errno with
- * err. */
+/* Whether files could be put there: the folder that it makes for that goes again. 0, or -errno
+ * with err. */
 int files_check_dir(const char *path, struct err *err);
 /* mkdir -p. 0 or -errno with err. */
 int files_make_dirs(const char *path, struct err *err);

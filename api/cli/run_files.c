@@ -149,7 +149,7 @@ static bool add_content(const struct run_file *file, cJSON *item, size_t *room)
     if (fstat(file->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > CONTENT_MAX ||
         ((size_t)st.st_size + 2) / 3 * 4 + name > *room)
         return false;
-    n = pread(file->fd, data, sizeof(data), 0);
+    n = fd_pread_full(file->fd, data, sizeof(data), 0);
     if (n < 0 || n > st.st_size)
         return false;
     (void)EVP_EncodeBlock(text, data, (int)n);

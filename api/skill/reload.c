@@ -4,11 +4,11 @@
 #include "api/skill/content.h"
 #include "api/skill/frontmatter.h"
 #include "api/skill/language.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Far over what any limit on uploads allows: a stop for a damaged file only. */
 #define ENTRIES_MAX 100000u
@@ -43,9 +43,9 @@ static int add_entry(void *user, const struct tar_header *header)
     if (n == ENTRIES_MAX)
         return -ENOMEM;
     wanted = skill_archive_begin_bytes(&entry);
-    got = wanted > 0 ? pread(reload->tar_fd, text, wanted, (off_t)entry.offset) : 0;
+    got = wanted > 0 ? fd_pread_full(reload->tar_fd, text, wanted, entry.offset) : 0;
     if (got < 0)
-        return -errno;
+        return (int)got;
     entry.begins = language_of_text(text, (size_t)got);
     return skill_archive_add(archive, &entry);
 }

@@ -175,9 +175,17 @@ static void expect_no_folder(const char *below, int result, const char *message)
 static void what_cannot_be_a_folder_is_told_and_nothing_made(void **state)
 {
     char path[128], longest[300];
-    struct stat st;
+    struct stat st, again;
     (void)state;
 
+    snprintf(path, sizeof(path), "%s/old", top);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(stat(path, &st), 0);
+    expect_no_folder("/new/../old", 0, NULL);
+    expect_no_folder("/old/", 0, NULL);
+    assert_int_equal(stat(path, &again), 0);
+    assert_int_equal(again.st_ino, st.st_ino);
+    assert_int_equal(again.st_nlink, 2);
     snprintf(path, sizeof(path), "%s/file", top);
     assert_int_equal(close(creat(path, 0600)), 0);
     snprintf(path, sizeof(path), "%s/nowhere", top);

@@ -43,6 +43,7 @@ if(TARGET apidaemon)
     target_sources(unit_daemon_metrics PRIVATE prometheus_text.c)
     target_link_libraries(unit_daemon_migration PRIVATE sqlite3)
     target_link_libraries(unit_daemon_plans PRIVATE sqlite3)
+    target_link_libraries(unit_daemon_registry PRIVATE sqlite3)
     target_link_options(unit_daemon_manager PRIVATE -Wl,--wrap=fstatvfs)
 
     add_executable(fake_vmm fake_vmm.c fake_guest.c fake_disk.c fake_files_in.c fake_net.c fake_session.c fake_ticks.c

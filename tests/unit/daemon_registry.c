@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -410,6 +411,24 @@ static void a_list_tells_the_node(void **state)
     registry_close(registry);
 }
 
+/* Each is prepared when it is used first; without memory then, it fails and holds no lock. */
+static void what_cannot_be_prepared_fails_and_works_later(void **state)
+{
+    struct registry *registry = open_registry(*state);
+    struct err err = {0};
+    bool used = true;
+
+    (void)sqlite3_hard_heap_limit64(1);
+    assert_int_equal(put_skill(registry, "one", "1", DIGEST_A), -EIO);
+    assert_int_equal(registry_digest_used(registry, DIGEST_A, &used, &err), -EIO);
+    assert_non_null(strstr(err.message, "out of memory"));
+    (void)sqlite3_hard_heap_limit64(0);
+    assert_int_equal(put_skill(registry, "one", "1", DIGEST_A), 0);
+    assert_int_equal(registry_digest_used(registry, DIGEST_A, &used, &err), 0);
+    assert_true(used);
+    registry_close(registry);
+}
+
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
 int main(void)
@@ -424,6 +443,7 @@ int main(void)
         IN_DIR(a_long_walk_holds_nobody_up),
         IN_DIR(a_floating_version_moves_on),
         IN_DIR(a_version_is_replaced_where_nothing_runs_it),
+        IN_DIR(what_cannot_be_prepared_fails_and_works_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,9 +209,10 @@ static sqlite3_stmt *statement(struct registry *registry, enum registry_part par
     return *s;
 }
 
-static pthread_mutex_t *lock_of(struct registry *registry, sqlite3_stmt *s)
+static pthread_mutex_t *lock_of(struct registry *registry, enum registry_part part,
+                                unsigned which)
 {
-    return sqlite3_db_handle(s) == registry->reader ? &registry->reader_lock : &registry->lock;
+    return only_reads(part, which) ? &registry->reader_lock : &registry->lock;
 }
 
 static void bind(sqlite3_stmt *s, const struct registry_value *value)
@@ -254,16 +255,10 @@ struct registry_value registry_after_id(const char *after_id)
 sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part, unsigned which,
                              const struct registry_value *values)
 {
-    bool reads = only_reads(part, which);
     sqlite3_stmt *s;
 
-    (void)pthread_mutex_lock(reads ? &registry->reader_lock : &registry->lock);
+    (void)pthread_mutex_lock(lock_of(registry, part, which));
     s = statement(registry, part, which);
-    if (!s && reads) {
-        /* What lock_of() says of none. */
-        (void)pthread_mutex_unlock(&registry->reader_lock);
-        (void)pthread_mutex_lock(&registry->lock);
-    }
     bind(s, values);
     return s;
 }
@@ -271,13 +266,16 @@ sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part,
 static void reset(sqlite3_stmt *s)
 {
     (void)sqlite3_reset(s);
-    (void)sqlite3_clear_bindings(s);
+    /* The one call that takes no NULL. */
+    if (s)
+        (void)sqlite3_clear_bindings(s);
 }
 
-void registry_end(struct registry *registry, sqlite3_stmt *s)
+void registry_end(struct registry *registry, enum registry_part part, unsigned which,
+                  sqlite3_stmt *s)
 {
     reset(s);
-    (void)pthread_mutex_unlock(lock_of(registry, s));
+    (void)pthread_mutex_unlock(lock_of(registry, part, which));
 }
 
 int registry_run(struct registry *registry, enum registry_part part, unsigned which,
@@ -397,7 +395,7 @@ int registry_read_rows(struct registry *registry, enum registry_part part, unsig
     }
     if (r == 0 && n < max && step != SQLITE_DONE)
         r = registry_error(registry, err, what);
-    registry_end(registry, s);
+    registry_end(registry, part, which, s);
     while (r < 0 && n > 0)
         registry_row_finish(kind, at + --n * kind->size);
     if (r < 0)
@@ -427,7 +425,7 @@ int registry_read_number(struct registry *registry, enum registry_part part, uns
         *ret = (uint64_t)sqlite3_column_int64(s, 0);
     else
         r = registry_error(registry, err, what);
-    registry_end(registry, s);
+    registry_end(registry, part, which, s);
     return r;
 }
 

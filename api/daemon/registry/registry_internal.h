@@ -86,12 +86,14 @@ struct registry_value registry_after_id(const char *after_id);
 /*
  * Takes the lock of its connection and gives a statement with values bound, as many of them as
  * it has places. One that only reads has a connection of its own: it sees what was committed,
- * never what a transaction is about.
+ * never what a transaction is about. NULL, with the lock, where it cannot be prepared: a step
+ * of it fails.
  */
 struct sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part,
                                     unsigned which, const struct registry_value *values);
 /* Gives the statement and the lock back. */
-void registry_end(struct registry *registry, struct sqlite3_stmt *s);
+void registry_end(struct registry *registry, enum registry_part part, unsigned which,
+                  struct sqlite3_stmt *s);
 /* Runs a statement that gives no rows. 0 or -EIO. */
 int registry_run(struct registry *registry, enum registry_part part, unsigned which,
                  const struct registry_value *values, const char *what, struct err *err);

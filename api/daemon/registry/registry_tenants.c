@@ -125,7 +125,7 @@ int registry_tenant_digests(struct registry *registry, const char *id,
         r = visit(ctx, (const char *)sqlite3_column_text(s, 0));
     if (r == 0 && step != SQLITE_DONE)
         r = registry_error(registry, err, "list the objects of a tenant");
-    registry_end(registry, s);
+    registry_end(registry, REGISTRY_TENANTS, DIGESTS, s);
     return r;
 }
 

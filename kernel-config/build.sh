@@ -132,13 +132,18 @@ fi
 echo "kernel: compiling with $jobs jobs" >&2
 run make -j "$jobs" CC="$cc" prepare
 run make CC="$cc" fs/ioctl.o
-# The common headers, with what that file was compiled with.
+# The common headers, with what that file was compiled with. A kernel that has them otherwise is
+# compiled without.
 export SKILLVM_HEADERS="$work/.headers"
 mkdir "$SKILLVM_HEADERS"
 : >"$SKILLVM_HEADERS/common.h"
 # shellcheck disable=SC2046 # options without spaces
-run gcc $(sed -n 's/^savedcmd_[^ ]* := [^ ]* -Wp,[^ ]* //; s/ -DKBUILD_MODFILE.*//p' fs/.ioctl.o.cmd) \
-    -x c-header -o "$SKILLVM_HEADERS/common.h.gch" "$here/common-headers.h"
+gcc $(sed -n 's/^savedcmd_[^ ]* := [^ ]* -Wp,[^ ]* //; s/ -DKBUILD_MODFILE.*//p' fs/.ioctl.o.cmd) \
+    -x c-header -o "$SKILLVM_HEADERS/common.h.gch" "$here/common-headers.h" >"$work/log" 2>&1 || {
+    tail -n 5 "$work/log" >&2
+    echo 'kernel: the common headers do not compile: it takes twice as long without them' >&2
+    rm -f "$SKILLVM_HEADERS/common.h.gch"
+}
 run make -j "$jobs" CC="$cc" vmlinux
 # What the boot stub of a compressed kernel would move it by, for the VMM (vmm/relocations.h).
 objcopy --strip-all --add-section .skillvm.relocs=arch/x86/boot/compressed/vmlinux.relocs \

@@ -79,19 +79,7 @@ static bool is_of_env(const char *word, size_t len)
            (len > 4 && !memcmp(word + len - 4, "/env", 4));
 }
 
-/* By a path of len bytes: "/usr/bin/python3.11" without its folder and its version. */
-static const struct language *find_interpreter(const char *path, size_t len)
-{
-    const char *slash = memrchr(path, '/', len);
-    const char *name = slash ? slash + 1 : path;
-    size_t n = (size_t)(path + len - name);
-
-    while (n > 1 && strchr("0123456789.", name[n - 1]))
-        n--;
-    return find(name, n);
-}
-
-const struct language *language_of_text(const char *text, size_t len)
+const char *language_interpreter(const char *text, size_t len, size_t *ret_len)
 {
     const char *at = text + 2, *end;
 
@@ -105,9 +93,24 @@ const struct language *language_of_text(const char *text, size_t len)
 
         while (at + n < end && !is_separator(at[n]))
             n++;
-        if (n > 0 && !is_of_env(at, n))
-            return find_interpreter(at, n);
+        if (n > 0 && !is_of_env(at, n)) {
+            const char *slash = memrchr(at, '/', n), *name = slash ? slash + 1 : at;
+
+            *ret_len = (size_t)(at + n - name);
+            return name;
+        }
         at += n + 1;
     }
     return NULL;
+}
+
+const struct language *language_of_text(const char *text, size_t len)
+{
+    size_t n = 0;
+    const char *name = language_interpreter(text, len, &n);
+
+    /* "python3.11" without its version. */
+    while (n > 1 && strchr("0123456789.", name[n - 1]))
+        n--;
+    return find(name, n);
 }

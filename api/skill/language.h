@@ -21,6 +21,11 @@ struct language {
 const struct language *language_of_path(const char *path);
 /* By a name such as "python3" or "Bash". NULL where nothing is called that. */
 const struct language *language_of_name(const char *name);
+/*
+ * The interpreter that a first line names ("#!/usr/bin/env python3"), without its folder:
+ * *ret_len bytes, borrowed from the text. NULL without one.
+ */
+const char *language_interpreter(const char *text, size_t len, size_t *ret_len);
 /* By the interpreter that a first line names ("#!/usr/bin/env python3"). NULL without one. */
 const struct language *language_of_text(const char *text, size_t len);
 

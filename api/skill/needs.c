@@ -5,6 +5,7 @@
 #include "api/skill/entry.h"
 #include "api/skill/imports.h"
 #include "api/skill/js_imports.h"
+#include "api/skill/language.h"
 #include "api/skill/needs_internal.h"
 #include "api/skill/shell_scan.h"
 #include "base/cleanup.h"
@@ -270,23 +271,11 @@ static bool has_word(const char *text, size_t len, const char *word)
 /* The program that a file's first line names, without its folder; "" for none. */
 static void read_shebang(const char *text, size_t len, char ret_name[NEEDS_TEXT_MAX])
 {
-    const char *end =
-        len > 2 && text[0] == '#' && text[1] == '!' ? memchr(text, '\n', len) : NULL;
-    char line[NEEDS_TEXT_MAX], *at = line, *word;
+    size_t n = 0;
+    const char *name = language_interpreter(text, len, &n);
 
-    ret_name[0] = '\0';
-    if (len > 2 && text[0] == '#' && text[1] == '!' && !end)
-        end = text + len;
-    if (!end || (size_t)(end - text) - 2 >= sizeof(line))
-        return;
-    memcpy(line, text + 2, (size_t)(end - text) - 2);
-    line[(size_t)(end - text) - 2] = '\0';
-    while ((word = strsep(&at, " \t\r"))) {
-        if (!*word || word[0] == '-' || strchr(word, '=') || strcmp(basename(word), "env") == 0)
-            continue;
-        strcpy(ret_name, basename(word));
-        return;
-    }
+    (void)snprintf(ret_name, NEEDS_TEXT_MAX, "%.*s", n < NEEDS_TEXT_MAX ? (int)n : 0,
+                   name ? name : "");
 }
 
 static bool is_shell(const char *program)

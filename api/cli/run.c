@@ -106,10 +106,14 @@ static bool looks_like_path(const char *text)
 static int take_skill(const char *text, cJSON *request, int *ret_fd, struct err *err)
 {
     struct skillvm_error why;
-    int result = skillvm_open_skill(text, ret_fd, &why);
+    int result;
 
-    if (result != -ENOENT || looks_like_path(text))
+    /* A name is not opened: what lies beside it would be looked at for a path that is nearest.
+     */
+    if (looks_like_path(text) || access(text, F_OK) == 0 || errno != ENOENT) {
+        result = skillvm_open_skill(text, ret_fd, &why);
         return result ? err_set(err, -result, "%s", why.message) : 0;
+    }
     const char *at = strchr(text, '@');
     char *name = at ? strndup(text, (size_t)(at - text)) : strdup(text);
     bool ok = name && cJSON_AddStringToObject(request, "skill", name) &&

@@ -142,18 +142,20 @@ static int open_file(struct run_file *file, struct err *err)
 static bool add_content(const struct run_file *file, cJSON *item, size_t *room)
 {
     unsigned char text[CONTENT_MAX / 3 * 4 + 5], data[CONTENT_MAX + 1];
-    size_t name = CHARACTER_MAX * strlen(file->name);
     struct stat st;
+    size_t cost;
     ssize_t n;
 
-    if (fstat(file->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > CONTENT_MAX ||
-        ((size_t)st.st_size + 2) / 3 * 4 + name > *room)
+    if (fstat(file->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > CONTENT_MAX)
+        return false;
+    cost = ((size_t)st.st_size + 2) / 3 * 4 + CHARACTER_MAX * strlen(file->name);
+    if (cost > *room)
         return false;
     n = fd_pread_full(file->fd, data, sizeof(data), 0);
     if (n < 0 || n > st.st_size)
         return false;
     (void)EVP_EncodeBlock(text, data, (int)n);
-    *room -= strlen((const char *)text) + name;
+    *room -= cost;
     return cJSON_AddStringToObject(item, "name", file->name) &&
            cJSON_AddStringToObject(item, "base64", (const char *)text);
 }

@@ -374,9 +374,8 @@ static int run_by(struct suite *s, struct err *err)
 {
     const struct image_need need = {.path = s->path, .build = s->options->build_image};
     struct daemon_use use;
-    int r;
+    int r = image_need_meet(s->cli, &need, err);
 
-    r = image_need_meet(s->cli, &need, err);
     if (r < 0)
         return r;
     if (s->cli->server[0])

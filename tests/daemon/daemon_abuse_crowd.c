@@ -285,14 +285,13 @@ static void executions_do_not_slow_health(void **state)
 {
     static const char endless[] = "{\"skill\":\"demo\",\"async\":true,\"timeout\":60,"
                                   "\"env\":{\"FAKE\":\"ticks\"}}";
-    char id[38], paths[8][64];
+    char paths[8][64];
 
     for (size_t i = 0; i < 8; i++) {
         struct answer a = harness_run(*state, endless);
 
         assert_int_equal(a.status, 202);
-        answer_text(&a, "execution_id", id, sizeof(id));
-        snprintf(paths[i], sizeof(paths[i]), "/v1/executions/%s", id);
+        answer_execution_path(&a, paths[i], sizeof(paths[i]));
         answer_finish(&a);
     }
     harness_wait_executions(*state, "running", 8);

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import select
 import selectors
 import shutil
 import socket
@@ -19,7 +20,7 @@ import termios
 import threading
 
 from canaries import call
-from harness import Skipped
+from harness import Skipped, wait_until
 
 CLONE_NEWNET = 0x40000000
 # Of <linux/in.h> and <linux/in6.h>: answering for addresses that no interface has.
@@ -76,7 +77,7 @@ class Internet:
         self.names = {}
         # What it is from the moment on when somebody was told its first IPv4 addresses.
         self.later = {}
-        self.asked, self.dialled = collections.Counter(), collections.Counter()
+        self.asked, self.dialled, self.counting = collections.Counter(), collections.Counter(), threading.Lock()
         self.open, self.kept = set(), []  # those of the deaf are not looked at again
         self.snmp = f"/proc/self/task/{threading.get_native_id()}/net/snmp"
         self.selector = selectors.DefaultSelector()
@@ -100,6 +101,16 @@ class Internet:
                         if line.startswith("Tcp:"))
         return int(values[head.index("ActiveOpens")])
 
+    def none_waits(self):
+        with self.counting:
+            return not select.select(self.listeners, [], [], 0)[0]
+
+    def came(self):
+        """How many connections came to each address and port. Who is connected may not have been accepted
+        yet, and may be gone before it is: it came, and is waited for."""
+        wait_until(self.none_waits, 60, "everybody who came is accepted")
+        return dict(self.dialled)
+
     def unread(self):
         """Bytes that the deaf have not read."""
         return sum(struct.unpack("i", fcntl.ioctl(peer, termios.FIONREAD, bytes(4)))[0]
@@ -113,9 +124,10 @@ class Internet:
                 key.data(key.fileobj)
 
     def accept(self, listener):
-        peer, _ = listener.accept()
-        address, port = peer.getsockname()[:2]
-        self.dialled[address, port] += 1
+        with self.counting:
+            peer, _ = listener.accept()
+            address, port = peer.getsockname()[:2]
+            self.dialled[address, port] += 1
         if address in self.deaf:
             self.kept.append(peer)
             return

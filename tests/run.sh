@@ -28,11 +28,12 @@ check_images() { # of what, target…: builds them, and the software host with t
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(package coverage tidy skills node ratios jail imported owners clones siege floods relay categories resets programs trail crowd soak
+long_runs=(cases package coverage tidy skills node ratios jail imported owners clones siege floods relay categories resets programs trail crowd soak
     fleet pythons pythons-more cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
     case $1 in
+    cases) check_cases "$1" tests/e2e/run.sh --build "$build" --long ;;
     package) check_cases "$1" tests/package.sh --build "$build" ;;
     coverage) check_cases "$1" tests/coverage.sh ;;
     tidy) check "$1" tests/check-tidy.sh "$build" --deep ;;
@@ -109,8 +110,8 @@ long_run() { # name
         ;;
     pythons) check_cases "$1" /usr/bin/python3 -B tests/pythons/run.py --build "$build" ;;
     pythons-more) check_cases "$1" /usr/bin/python3 -B tests/pythons/run.py --build "$build" --more ;;
-    cases-6.12) check_cases "$1" tests/e2e/run.sh --build "$build" --kernel 6.12 ;;
-    cases-vmx) check_cases "$1" tests/e2e/run.sh --build "$build" --vmx ;;
+    cases-6.12) check_cases "$1" tests/e2e/run.sh --build "$build" --long --kernel 6.12 ;;
+    cases-vmx) check_cases "$1" tests/e2e/run.sh --build "$build" --long --vmx ;;
     bench-6.12) check_bench "$1" --kernel 6.12 --counting --runs 20 ;;
     bench-vmx) check_bench "$1" --vmx --counting --runs 5 ;;
     esac

@@ -3,8 +3,8 @@
 #
 # Drives the built programs as a user would.
 #
-#   run.sh --build DIR [--suite e2e|hostile|all] [--only NAME]… [--host auto|soft|native] [--keep]
-#          [--kernel VERSION] [--vmx]
+#   run.sh --build DIR [--suite e2e|hostile|all] [--only NAME]… [--long] [--host auto|soft|native]
+#          [--keep] [--kernel VERSION] [--vmx]
 #
 # Cases in cases/*.sh use the command line and curl on a daemon started by `skillvm up`; cases
 # in inside/*.py need to see the daemon's own machine and run in a one-shot software host, or
@@ -14,7 +14,8 @@
 # cases of the machine run, unless others are asked for by name. One line per case: `ok NAME
 # (TIME)`, `FAIL NAME: why (TIME)` or `skip NAME: why (TIME)`, and the totals at the end.
 #
-# A case with a line `# asked NAME` in its file, or @asked_case, runs only when --only names it as it is.
+# A case with a line `# long NAME` in its file, or @long_case, runs with --long, or when --only names it or
+# a pattern of it; one with `# asked NAME`, or @asked_case, only when --only names it as it is.
 #
 # Exit status: 0 all passed, 1 some failed, 77 nothing could run, 2 wrong usage or no such case.
 
@@ -22,7 +23,7 @@ set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-build='' suite=all host=auto keep=''
+build='' suite=all host=auto keep='' long=''
 only=() kind=()
 usage() {
     sed -n '6,7p' "$0" | cut -c3- >&2
@@ -35,6 +36,7 @@ while (($#)); do
     --only) only+=("${2:-}") && shift ;;
     --host) host=${2:-} && shift ;;
     --keep) keep=1 ;;
+    --long) long=1 ;;
     --kernel) kind+=(--kernel "${2:-}") && shift ;;
     --vmx) kind+=(--vmx) ;;
     *) usage ;;
@@ -48,7 +50,7 @@ shell_cases() {
     sed -n 's/^case_\([a-z0-9_]*\)() {$/\1/p' "$@"
 }
 python_cases() {
-    sed -n '/^@\(case\|asked_case\|then_a_clean_run\)/{n;s/^def \([a-z0-9_]*\)(.*/\1/p}' "$@"
+    sed -n '/^@\([a-z]*_\)\?case$/{n;s/^def \([a-z0-9_]*\)(.*/\1/p}' "$@"
 }
 suite_cases() {
     [[ $suite == hostile ]] || python_cases "$here"/inside/*.py
@@ -203,7 +205,7 @@ run_inside() { # e2e or hostile
     done
     [[ -n $any ]] || return 0
     local command line
-    local -a pass=(--suite "$part")
+    local -a pass=(--suite "$part" ${long:+--long})
     if ((${#only[@]})); then
         local pattern
         for pattern in "${only[@]}"; do
@@ -254,6 +256,7 @@ run_shell_cases() {
     for file in "$here"/cases/*.sh; do
         while read -r name; do
             if grep -qx "# asked $name" "$file" && [[ " ${only[*]} " != *" $name "* ]]; then continue; fi
+            if [[ -z $long ]] && ((${#only[@]} == 0)) && grep -qx "# long $name" "$file"; then continue; fi
             wanted "$name" && run_case "$file" "$name"
         done < <(shell_cases "$file")
     done

@@ -21,7 +21,7 @@ import sys
 import time
 
 from cases_limits import own_cgroup
-from harness import Client, UnixConnection, bash_skill, case, check, check_equal, python_skill, wait_until
+from harness import Client, UnixConnection, bash_skill, check, check_equal, long_case, python_skill, wait_until
 from tenants import Tenant
 
 RUNS = int(os.environ.get("FLOOD_RUNS") or 10)
@@ -180,7 +180,7 @@ def is_bearable(victim, skill, name, alone):
     return False
 
 
-@case
+@long_case
 def floods_leave_a_neighbour_its_time(world):
     with own_cgroup("floods") as folder:
         daemon = world.copy_of_snapshots("floods", ["--max-running", str(SLOTS)], kept=KEPT)

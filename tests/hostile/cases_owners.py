@@ -10,7 +10,7 @@ import pathlib
 import random
 import re
 
-from harness import case, check, check_equal, check_success, python_skill, shorten, wait_until
+from harness import check, check_equal, check_success, long_case, python_skill, shorten, wait_until
 from tenants import JSON, make_tenant
 from traces import TRACES
 
@@ -91,7 +91,7 @@ def reads(daemon):
     return found
 
 
-@case
+@long_case
 def owners_never_meet(world):
     daemon = world.copy_of_snapshots("owners", ["--max-running", "4"], kept=4)
     daemon.start()

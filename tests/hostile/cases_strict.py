@@ -12,7 +12,7 @@ import shutil
 import subprocess
 
 from cases_limits import CGROUPS, PIDS_MAX, folders_in, own_cgroup
-from harness import Skipped, case, check, check_equal, check_in, joins, python_skill, wait_until
+from harness import Skipped, case, check, check_equal, check_in, joins, long_case, python_skill, wait_until
 from jail_client import memory_max
 
 # vmm/jail/jail.h
@@ -200,7 +200,7 @@ def delegated_cgroup(name, user):
         yield folder
 
 
-@case
+@long_case
 def strict_has_all_layers_as_an_ordinary_user(world):
     """Who may open /dev/kvm, has ranges of ids, newuidmap, and a cgroup that is delegated."""
     user = user_of_the_host(ORDINARY)

@@ -125,6 +125,7 @@ snapshots_made() {
 }
 
 # limit packages_that_a_snapshot_holds 600
+# long packages_that_a_snapshot_holds
 # Many packages of a registered skill are sent once, to the guest that a snapshot is made of; what
 # the skill finds there is the same as before, and its other modules are those of a fresh start.
 case_packages_that_a_snapshot_holds() {

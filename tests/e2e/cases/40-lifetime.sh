@@ -55,6 +55,7 @@ seconds_taken() {
 # Ten seconds, of a machine that boots the host's bare system in five: what makes a start longer than
 # it must be are reads of all of kernel, image and snapshot, so these are counted.
 # limit up_again_reads_nothing_again 600
+# long up_again_reads_nothing_again
 case_up_again_reads_nothing_again() {
     [[ $E2E_HOST == soft ]] || skip "there is no software host in this run"
     local first second taken bare from
@@ -87,6 +88,7 @@ case_up_again_reads_nothing_again() {
 
 # A software host whose disk cannot grow stands still, says so, and goes on when there is room.
 # limit a_full_disk_is_told 600
+# long a_full_disk_is_told
 case_a_full_disk_is_told() {
     [[ $E2E_HOST == soft ]] || skip "there is no software host in this run"
     mkdir own
@@ -116,6 +118,7 @@ case_a_full_disk_is_told() {
 }
 
 # limit a_hung_host_is_restarted 300
+# long a_hung_host_is_restarted
 case_a_hung_host_is_restarted() {
     [[ $E2E_HOST == soft ]] || skip "there is no software host in this run"
     local pid log

@@ -376,6 +376,7 @@ case_data_builds_in_time() {
 
 # By the user on a terminal, for a module that a recipe of the installation brings; and then it is there.
 # limit an_image_is_built_at_first_need 900
+# long an_image_is_built_at_first_need
 case_an_image_is_built_at_first_need() {
     local share=$PWD/share
     mkdir -p own/images/recipes needs

@@ -12,10 +12,10 @@ import tarfile
 from harness import (
     Failed,
     Skipped,
-    case,
     check_equal,
     check_in,
     check_success,
+    long_case,
     python_skill,
     wait_until,
 )
@@ -101,7 +101,7 @@ def begin(daemon, **fields):
     return answer.json["execution_id"]
 
 
-@case
+@long_case
 def two_nodes_are_one_service(world):
     """What is pushed at one runs in machines of both, and is read at both, also when one is gone."""
     with nats_server(world.root / "nats") as port:

@@ -13,6 +13,7 @@ from harness import (
     check,
     check_equal,
     check_reused,
+    long_case,
     python_skill,
     shorten,
     wait_until,
@@ -244,7 +245,7 @@ def equal_in_most(reports):
     return common
 
 
-@case
+@long_case
 def what_clones_share_is_known(world):
     archive = python_skill(PLACES, name="places")
     reports = []
@@ -268,7 +269,7 @@ def places(daemon):
     return {name: clone.get(name, []) for name in EQUAL_IN_CLONES} | kernel_places(folder)
 
 
-@case
+@long_case
 def another_snapshot_shares_none_of_it(world):
     """The same kernel, image and host: all that clones share is drawn when a snapshot is made."""
     first = places(world.daemon)

@@ -17,6 +17,7 @@ from harness import (
     check_equal,
     check_in,
     copy_sparse,
+    long_case,
     processes,
     python_skill,
     wait_until,
@@ -129,7 +130,7 @@ def flip_byte(path, offset):
         file.write(bytes([byte[0] ^ 0x40]))
 
 
-@case
+@long_case
 def damaged_snapshots_are_refused(world):
     """One byte wrong in the state, in the memory, no manifest: said, made anew, and then it runs."""
     daemon = world.copy_of_snapshots("damaged")

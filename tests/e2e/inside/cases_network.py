@@ -8,7 +8,7 @@ import threading
 import time
 
 from callers import TcpClient, check_health, free_port
-from harness import Skipped, case, check, check_equal, check_in, python_skill, shorten
+from harness import Skipped, case, check, check_equal, check_in, long_case, python_skill, shorten
 
 CROWD = 1000
 HELLO = 'print("hello from TCP")'
@@ -82,7 +82,7 @@ def idle_crowd(daemon, port):
     return crowd
 
 
-@case
+@long_case
 def a_thousand_idle_connections(world):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < CROWD + 200:
@@ -109,7 +109,7 @@ def a_thousand_idle_connections(world):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@case
+@long_case
 def executions_leave_health_quick(world):
     """Eight executions that wait, not compute: there may be one processor for all of this."""
     daemon = world.copy_of_snapshots("busy", ["--max-running", "8"])

@@ -60,8 +60,14 @@ def case(function):
     return function
 
 
+def long_case(function):
+    """Runs with --long, or where it is named: what takes too long for each `./dev test`."""
+    function.long = True
+    return case(function)
+
+
 def asked_case(function):
-    """Runs only where it is named as it is: what takes too long for each `./dev test`."""
+    """Runs only where it is named as it is: what takes hours, or images that are not there each time."""
     function.asked = True
     return case(function)
 
@@ -558,19 +564,24 @@ def run_case(world, function):
     return "ok", "", cost
 
 
-def run_cases(world, wanted, out, emulated=False):
+def is_wanted(function, names, long):
+    name = function.__name__
+    if getattr(function, "asked", False):
+        return name in (names or ())
+    if names:
+        return any(re.fullmatch(pattern, name) for pattern in names)
+    return long or not getattr(function, "long", False)
+
+
+def run_cases(world, functions, out, emulated=False):
     """One line per case. The number of failures.
 
     An emulated host stops a guest that does nothing wrong now and then, one of some thousands. So
     there, once, a case that fails and in which one stopped is begun again, and a line says so.
     """
     failures = 0
-    for function in CASES:
+    for function in functions:
         name = function.__name__
-        if wanted and not any(re.fullmatch(pattern, name) for pattern in wanted):
-            continue
-        if getattr(function, "asked", False) and name not in (wanted or ()):
-            continue
         for last in (not emulated, True):
             start = time.monotonic()
             since = len(world.daemons)

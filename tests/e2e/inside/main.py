@@ -84,6 +84,7 @@ def main():
     parser.add_argument("--suite", choices=[*SUITES, "all"], default="all")
     parser.add_argument("--machine", action="store_true", help="only the cases of the machine")
     parser.add_argument("--only", action="append", help="run the cases whose name matches")
+    parser.add_argument("--long", action="store_true", help="those that take long, too")
     parser.add_argument("--emulated", action="store_true", help="the host's processor is emulated")
     options = parser.parse_args()
 
@@ -100,7 +101,8 @@ def main():
         harness.Daemon.common = ("--grace", "30")
     world = harness.World(options.bin, options.share, options.scratch)
     try:
-        failures = harness.run_cases(world, options.only, sys.stdout, options.emulated)
+        wanted = [case for case in harness.CASES if harness.is_wanted(case, options.only, options.long)]
+        failures = harness.run_cases(world, wanted, sys.stdout, options.emulated)
     finally:
         world.finish()
     print("inside: done", flush=True)

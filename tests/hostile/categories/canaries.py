@@ -60,10 +60,12 @@ class LeastMemory(Beside):
         super().__init__()
         self.before = self.least = available_mib()
 
+    def look(self):
+        self.least = min(self.least, available_mib())
+
     def run(self):
         while not self.over.wait(0.05):
-            self.least = min(self.least, available_mib())
-
+            self.look()
 
 
 class Canaries:
@@ -90,8 +92,22 @@ class Canaries:
         return made
 
     def start_process(self):
+        """One that says again what it is told."""
         name = self.secret("a process's name")
-        return subprocess.Popen([name, "1000000"], executable=shutil.which("sleep"))
+        return subprocess.Popen([name], executable=shutil.which("cat"), bufsize=0,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def end_process(self):
+        self.process.kill()
+        self.process.communicate()
+
+    def lives(self):
+        """Whether the process does. It says nothing any more once a signal that ends it was sent, however late it
+        ends."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(b".")
+            return self.process.stdout.read(1) == b"."
+        return False
 
     def plant(self, path, what, text="{}\n"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -149,6 +165,9 @@ class Canaries:
 
     def when_ready(self, category):
         """Looks at the host while a program holds what it took."""
+        if category == "memory":
+            # Its thread may be late, and all is given back when this returns.
+            self.memory.look()
         if category == "listen" and is_listening(self.free_port):
             self.effects.append("its server was reached from the host")
         more = len(processes() - self.processes)
@@ -170,9 +189,9 @@ class Canaries:
         """start(when_ready) runs a program; (what it gave, the effects on the host)."""
         self.effects, self.processes = [], processes()
         self.servers.seen.clear()
-        with LeastMemory() as memory:
+        with LeastMemory() as self.memory:
             run = start(lambda: self.when_ready(category))
-        taken = memory.before - memory.least
+        taken = self.memory.before - self.memory.least
         if category == "memory" and taken > MEMORY_MIB:
             self.effects.append(f"{taken} MiB of memory were taken")
         return run, self.effects + self.look(run)
@@ -181,8 +200,9 @@ class Canaries:
         """What of all this was touched. A process that was ended is there again for the next program."""
         found = [f"{what} was told" for secret, what in self.secrets.items() if secret in run.all]
         found += sorted(set(self.servers.seen))
-        if self.process.poll() is not None:
+        if not self.lives():
             found.append("the process was ended")
+            self.end_process()
             self.process = self.start_process()
         digests = self.digest_files()
         if digests != self.digests:
@@ -192,7 +212,6 @@ class Canaries:
         return found
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
+        self.end_process()
         self.servers.close()
         shutil.rmtree(self.tmp, ignore_errors=True)

@@ -42,8 +42,9 @@ S
     mcp_answer 2
     equal "$(jq -c '.result.tools[] | select(.name == "adder") | .inputSchema.required' <<<"$ANSWER")" \
         '["a","b"]' "the tool's schema"
-    mcp_send '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"adder","arguments":{"a":9007199254740993,"b":1},"_meta":{"progressToken":"p"}}}'
-    mcp_send '{"jsonrpc":"2.0","id":4,"method":"ping"}'
+    # In one write: where the second came when the first is over, so would their answers.
+    mcp_send '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"adder","arguments":{"a":9007199254740993,"b":1},"_meta":{"progressToken":"p"}}}
+{"jsonrpc":"2.0","id":4,"method":"ping"}'
     mcp_answer 4
     mcp_answer 3
     contains "$ANSWER" '"structuredContent":{"sum":9007199254740994},"isError":false' result

@@ -96,7 +96,7 @@ def descriptors_now(pid):
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
             found[re.sub(r"\d+", "N", os.readlink(f"/proc/{pid}/fd/{fd}"))] += 1
-    return dict(found)
+    return found
 
 
 def descriptors(pid):
@@ -158,11 +158,14 @@ class Host:
         objects = os.listdir(self.daemon.data / "objects")
         return not any(number.values()) and not self.daemon.machines() and not objects
 
-    def state(self):
-        """What must be equal, and what may grow a little; with no machine."""
+    def state(self, before=None):
+        """What must be equal, what must be no more, and what may grow a little; with no machine. What was before
+        is waited for: who was asked whether all is at rest may not have closed that connection."""
         self.set_parked(0)
         wait_until(self.is_at_rest, 90, "all is at rest")
         daemon = self.daemon
+        if before is not None:
+            wait_until(lambda: descriptors(daemon.pid) <= before, 60, f"the daemon has but {before}")
         (jail,) = (pid for pid in processes("skillvm-jail") if parent_of(pid) == daemon.pid)
         found, namespaces = everybody(daemon)
         same = {
@@ -174,7 +177,6 @@ class Host:
                                         if self.folder not in (path, *path.parents)),
             "names": names_below("/tmp", "/run", "/var/tmp", "/dev", daemon.data / "tmp"),
             "objects": names_below(daemon.data / "objects", daemon.data / "snapshots"),
-            "descriptors": descriptors(daemon.pid),
             "descriptors of the jail": descriptors(jail),
             "ipc": [text_of(f"/proc/sysvipc/{kind}") for kind in ("shm", "msg", "sem")],
             "keys": len(text_of("/proc/keys").splitlines()),
@@ -191,8 +193,9 @@ class Host:
             "jail_kib": rss_kib(jail),
             "kernel_kib": sum(map(int, kernel)),
         }
+        held = descriptors(daemon.pid)
         self.set_parked(SLOTS)
-        return same, grows
+        return same, held, grows
 
 
 class Hostile:
@@ -259,14 +262,14 @@ def hostile_executions_leave_no_trail(world):
         hostile = Hostile(host.daemon, seed)
         # What is there once, from the first one of its kind on.
         hostile.run(min(EXECUTIONS // 2, len(hostile.kinds)))
-        before, sizes = host.state()
+        before, held, sizes = host.state()
         begin = time.monotonic()
         hostile.run(EXECUTIONS)
         rate = EXECUTIONS / (time.monotonic() - begin)
         # Retention gives it back at the end of a pass.
         wait_until(lambda: host.daemon.rss_kib() - sizes["daemon_kib"] <= DAEMON_KIB_MAX, 120,
                    f"the daemon has at most {DAEMON_KIB_MAX} KiB more than {sizes['daemon_kib']}")
-        after, later = host.state()
+        after, _, later = host.state(held)
         print(f"trail: {dict(hostile.endings)}, {rate:.1f} a second; {sizes} became {later}", flush=True)
         # Some machines are killed before their guest begins.
         guests = hostile.guests

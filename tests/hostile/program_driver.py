@@ -154,6 +154,10 @@ class Programs(JailedTrial):
         # One that ends has none any more. All others have the same.
         self.facts = self.facts or facts
         if facts[0] and facts != self.facts:
+            # Or it is about to end, one thread after the other, and says so.
+            while self.machine.pump(10):
+                if self.machine.problem:
+                    return
             raise Broken(f"{where}: of the VMM {self.facts} became {facts}")
         if rss_kib > MEMORY_MIB * 1024 + OVERHEAD_KIB:
             raise Broken(f"{where}: the VMM has {rss_kib} KiB")

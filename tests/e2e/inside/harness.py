@@ -440,8 +440,10 @@ class Daemon:
             wait_until(all_wait, 60, "all machines wait")
             try:
                 return look(machines)
-            except (FileNotFoundError, ProcessLookupError):
-                continue
+            except (FileNotFoundError, ProcessLookupError, Failed) as problem:
+                # What is wrong with one that goes may be that it does; parked() waits for its end.
+                if isinstance(problem, Failed) and self.parked() and set(machines) <= set(self.machines()):
+                    raise
         raise Failed("machines do not wait for long enough to look at them")
 
     def rss_kib(self):
@@ -497,10 +499,7 @@ class World:
         """What room is left, and the ends of the logs of the first daemon and of a case's own."""
         disk = os.statvfs(self.root)
         memory = re.search(r"MemAvailable: *(\d+)", pathlib.Path("/proc/meminfo").read_text())[1]
-        lines = [
-            f"{disk.f_bavail * disk.f_frsize >> 20} MiB of disk are free, "
-            f"{int(memory) >> 10} MiB of memory"
-        ]
+        lines = [f"{disk.f_bavail * disk.f_frsize >> 20} MiB of disk are free, {int(memory) >> 10} MiB of memory"]
         for daemon in self.daemons[:1] + self.daemons[since:]:
             lines.append(f"log of the daemon {daemon.data.name}: {daemon.log_tail(30)}")
         print("\n".join(lines), file=sys.stderr, flush=True)

@@ -75,6 +75,7 @@ def tenants_share_by_tenant_and_not_by_machine(world):
             many.cancel()
             wait_for_weights(daemon, expected)
         cells = [path for path in folder.glob("skillvm-machines/*") if path.name.isdigit()]
-        check_equal({(path / "cpu.weight").read_text() for path in cells}, {f"{WHOLE}\n"}, "cells")
+        wait_until(lambda: {(path / "cpu.weight").read_text() for path in cells} == {f"{WHOLE}\n"}, 60,
+                   f"all cells have {WHOLE}")
         one.cancel()
         check_equal(daemon.stop(), 0, "its exit status")

@@ -102,10 +102,15 @@ case_doctor() {
     capture skillvm doctor --json
     jq -e 'type == "object"' <<<"$OUT" >/dev/null || fail "doctor --json: ${OUT:0:300}"
     local json_status=$RC
-    local begin=$EPOCHREALTIME
-    capture skillvm doctor
-    equal "$RC" "$json_status" "exit status with and without --json"
-    awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { exit !(b - a < 6) }' || fail "it took too long"
+    # What takes it too long does so each time; this machine may stand still for a while.
+    local begin quick=''
+    for _ in 1 2 3; do
+        begin=$EPOCHREALTIME
+        capture skillvm doctor
+        equal "$RC" "$json_status" "exit status with and without --json"
+        awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { exit !(b - a < 6) }' && quick=1 && break
+    done
+    [[ -n $quick ]] || fail "it took too long"
     if [[ $E2E_HOST == native ]]; then
         equal "$RC" 0 "exit status where KVM is usable"
     elif [[ ! -e /dev/kvm ]]; then

@@ -408,7 +408,7 @@ def plays_dead(world):
         "import os, signal; print(1, flush=True); os.kill(os.getpid(), signal.SIGSTOP)",
         "import os; print(1, flush=True); os.close(0); os.close(1); os.close(2)\nimport time; time.sleep(99)",
     ):
-        result = world.client.run(python_skill(source), timeout=6)
+        result = world.client.run(python_skill(source), timeout=12)
         check_equal(result["status"], "timeout", "status")
         check_equal(result["stdout"], "1\n", "stdout")
 

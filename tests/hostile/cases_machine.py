@@ -14,6 +14,8 @@ from harness import Daemon, Skipped, case, check, check_equal, check_in, python_
 
 IMAGE = pathlib.Path(__file__).resolve().parents[1] / "hostile-image" / "python.erofs"
 ARCHIVE = python_skill("never run")
+# For those that end by themselves, on a slow machine.
+PATIENT = {"timeout": 60}
 
 # A breach in frames: the execution fails, and the error says why.
 BREACHES = """
@@ -89,12 +91,12 @@ def play(daemon, mode, **fields):
 @case
 def breaches_of_the_protocol(world):
     with HostileDaemon(world) as daemon:
-        result = play(daemon, "")
+        result = play(daemon, "", **PATIENT)
         check_equal((result["status"], result["stdout"]), ("success", "hostile\n"), "no breach")
         before = daemon.rss_kib()
         for mode in BREACHES:
             begin = time.monotonic()
-            result = play(daemon, mode)
+            result = play(daemon, mode, **PATIENT)
             check_equal(result["status"], "failed", f"{mode}: status")
             check(len(result["error"] or "") > 10, f"{mode}: error {result['error']!r}")
             check(result["exit_code"] in (None, 0), f"{mode}: exit_code {result['exit_code']}")
@@ -129,12 +131,12 @@ def artifacts_of_a_hostile_guest(world):
 def odd_ends_of_a_hostile_guest(world):
     with HostileDaemon(world) as daemon:
         for mode in ("reboot", "halt", "panic"):
-            result = play(daemon, mode)
+            result = play(daemon, mode, **PATIENT)
             check_equal(result["status"], "failed", f"{mode}: status")
             check(result["error"], f"{mode}: no error")
         check(re.search(r'said="[^"\n]*Kernel panic', daemon.log_tail(200)), "no last words in the log")
         for mode in ("fail", "fail-long"):
-            result = play(daemon, mode)
+            result = play(daemon, mode, **PATIENT)
             check_equal(result["status"], "failed", f"{mode}: status")
             check("\x1b" not in result["error"], f"{mode}: {result['error']!r}")
             check(len(result["error"]) < 2048, f"{mode}: {len(result['error'])} bytes")
@@ -142,14 +144,14 @@ def odd_ends_of_a_hostile_guest(world):
             ("exit-odd", "an EXIT that cannot be"),
             ("after-done", "the guest broke the protocol"),
         ):
-            result = play(daemon, mode)
+            result = play(daemon, mode, **PATIENT)
             check_equal(result["status"], "failed", f"{mode}: status")
             check_in(error, result["error"], mode)
-        result = play(daemon, "connect-out")
+        result = play(daemon, "connect-out", **PATIENT)
         check_equal(result["status"], "success", "connect-out: status")
         check("CONNECTED" not in result["stdout"], f"the guest got out: {result['stdout']}")
         check_in("1024 E", result["stdout"], "connect-out")
-        result = play(daemon, "serial")
+        result = play(daemon, "serial", **PATIENT)
         check_equal((result["status"], result["stdout"]), ("success", "hostile\nnobody\n"), "serial")
 
 

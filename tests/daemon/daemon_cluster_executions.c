@@ -131,6 +131,7 @@ static void what_runs_at_one_is_ended_from_another(void **state)
     begin(&w);
     begin_long(&w.a, id);
     nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"running\"");
+    nodes_wait(&w.b, path_of(id, "/logs"), 200, "tick");
     expect(get_of(&w.b, id, "/files/x"), 404, "has not ended yet");
     expect(harness_get(&w.b, EXECUTIONS "?status=accepted"), 200, id);
     /* A key of another tenant's sees none of it, nor ends it. */

@@ -102,7 +102,7 @@ static void read_what_runs(const struct harness *at, const struct harness *other
                  id);
     snprintf(log, sizeof(log), "/v1/executions/%s/logs", id);
     nodes_wait(other, log, 200, "tick");
-    expect(harness_get(other, nodes_path_of(id)), 200, "\"status\":\"running\"");
+    nodes_wait(other, nodes_path_of(id), 200, "\"status\":\"running\"");
     nodes_cancel(other, id);
 }
 

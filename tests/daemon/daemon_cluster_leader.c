@@ -151,6 +151,8 @@ static void what_another_leader_has_not_is_told_and_read_again(void **state)
     run(&w, "{" FAKE("exit") "}", 200, "\"status\":\"success\"", missed);
     run(&w, "{" FAKE("exit") "}", 200, "\"status\":\"success\"", ended);
     run(&w, "{" FAKE("ticks") ",\"timeout\":600,\"async\":true}", 202, "", runs);
+    /* Nothing more is told of it then. */
+    nodes_wait(&w.a, nodes_path_of(runs), 200, "\"status\":\"running\"");
     miss(&w.b, missed);
     lose(&w, ended);
     lose(&w, runs);

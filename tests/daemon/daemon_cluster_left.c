@@ -274,7 +274,7 @@ static void what_a_session_was_to_have_goes_with_its_end(void **state)
     (void)change_database(&a, sqlite3_mprintf("%s", lose_ends));
     nodes_submit(&a, "{" SESSION("b=two") ",\"async\":true}", id);
     harness_wait_metrics(&a, "\nskillvm_executions_total{status=\"success\"} 2\n", true);
-    assert_int_equal(harness_count_files(&a, "objects"), objects);
+    nodes_wait_objects(&a, objects);
     harness_expect(harness_get(&a, "/v1/sessions/kept/files/a"), 200, "one");
     (void)change_database(&a, sqlite3_mprintf("DROP TRIGGER lose"));
     nodes_end(&a);

@@ -182,7 +182,7 @@ static void while_a_node_stops_what_waits_goes(void **state)
     waiting_end(&w.b, w.busy_b);
     nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"success\"");
     /* What ran there is not over yet. */
-    expect(harness_get(&w.b, nodes_path_of(w.busy_a)), 200, "\"status\":\"running\"");
+    nodes_wait(&w.b, nodes_path_of(w.busy_a), 200, "\"status\":\"running\"");
     assert_int_equal(harness_stop(&w.a, SIGTERM), 0);
     nodes_wait(&w.b, nodes_path_of(w.busy_a), 200, "\"status\":\"cancelled\"");
     nats_start_node(&w.a, &w.nats, "a", WAITING_LINES);
@@ -201,7 +201,7 @@ static void what_waits_at_a_node_that_stops_another_runs(void **state)
     waiting_begin(&w);
     waiting_at_a(&w, id);
     wait_large_at_a(&w, large);
-    assert_int_equal(kill(w.a.pid, SIGTERM), 0);
+    waiting_stop_a(&w);
     /* Twice: what runs is not waited for. */
     assert_int_equal(harness_stop(&w.a, SIGTERM), 0);
     nodes_wait(&w.b, nodes_path_of(w.busy_a), 200, "\"status\":\"cancelled\"");

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@
 #define FAKE(mode) "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"" mode "\"}}"
 #define FAKE2(mode, data)                                                                      \
     "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"" mode "\",\"FAKE_DATA\":\"" data "\"}}"
-#define TICKS "\"skill\":\"demo\",\"env\":{\"FAKE\":\"ticks\"},\"timeout\":1"
+#define TICKS_FOR(s) "\"skill\":\"demo\",\"env\":{\"FAKE\":\"ticks\"},\"timeout\":" s
+#define TICKS        TICKS_FOR("1")
 
 static int start(void **state)
 {
@@ -167,11 +169,27 @@ static void replays_events(void **state)
            "not_found");
 }
 
-/* Accepted, then followed from its beginning to its end by two readers. */
+struct follower {
+    const struct harness *h;
+    const char *id;
+    struct answer answer;
+};
+
+static void *follow(void *ctx)
+{
+    struct follower *f = ctx;
+
+    f->answer = get_of(f->h, f->id, "/events");
+    return NULL;
+}
+
+/* Accepted, then followed to its end, which somebody else asks for, by two readers. */
 static void runs_asynchronously(void **state)
 {
-    struct answer a = harness_run(*state, "{" TICKS ",\"async\":true}");
-    char id[38], location[80];
+    struct answer a = harness_run(*state, "{" TICKS_FOR("600") ",\"async\":true}");
+    char id[38], location[80], path[80];
+    struct follower follower = {.h = *state, .id = id};
+    pthread_t thread;
 
     assert_int_equal(a.status, 202);
     assert_true(answer_has(&a, "\",\"status\":\"accepted\"}"));
@@ -179,6 +197,7 @@ static void runs_asynchronously(void **state)
              strstr(a.body, "exec_"));
     assert_non_null(strstr(a.headers, location));
     take_id(&a, id);
+    assert_int_equal(pthread_create(&thread, NULL, follow, &follower), 0);
     for (int i = 0; i < 1500; i++) {
         char *found;
 
@@ -196,11 +215,17 @@ static void runs_asynchronously(void **state)
     assert_null(strstr(a.body, id));
     answer_finish(&a);
     expect(get_of(*state, id, "/files/a.txt"), 404, "has not ended yet");
+    snprintf(path, sizeof(path), "/v1/executions/%s", id);
+    expect(harness_request(*state, "DELETE", path, "", "", 0), 202, "cancelling");
+    assert_int_equal(pthread_join(thread, NULL), 0);
     a = get_of(*state, id, "/events");
-    assert_non_null(strstr(a.body, "tick 1"));
-    assert_non_null(strstr(a.body, "event: result\ndata: {\"execution_id\":"));
+    for (const struct answer *one = &a; one; one = one == &a ? &follower.answer : NULL) {
+        assert_non_null(strstr(one->body, "tick 1"));
+        assert_non_null(strstr(one->body, "event: result\ndata: {\"execution_id\":"));
+    }
+    answer_finish(&follower.answer);
     answer_finish(&a);
-    expect(get_of(*state, id, ""), 200, "\"status\":\"timeout\"");
+    expect(get_of(*state, id, ""), 200, "\"status\":\"cancelled\"");
     expect(harness_run(*state, "{\"skill\":\"demo\",\"async\":1}"), 400, "true or false");
     expect(harness_run(*state, "{\"skill\":\"nobody\",\"async\":true}"), 404, "not_found");
     expect(harness_run(*state, "{\"skill\":\"demo\",\"version\":\"9\",\"async\":true}"), 202,

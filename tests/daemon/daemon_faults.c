@@ -169,6 +169,7 @@ struct client {
     struct harness *h;
     const char *json;
     struct answer answer;
+    bool is_answered; /* atomic */
     pthread_t thread;
 };
 
@@ -177,6 +178,7 @@ static void *run_client(void *arg)
     struct client *c = arg;
 
     c->answer = harness_run(c->h, c->json);
+    __atomic_store_n(&c->is_answered, true, __ATOMIC_RELEASE);
     return NULL;
 }
 
@@ -184,6 +186,7 @@ static void start_client(struct client *c, struct harness *h, const char *json)
 {
     c->h = h;
     c->json = json;
+    c->is_answered = false;
     assert_int_equal(pthread_create(&c->thread, NULL, run_client, c), 0);
 }
 
@@ -198,6 +201,36 @@ static void wait_children(const struct harness *h, unsigned n)
     assert_int_equal(seen, n);
 }
 
+/* The only execution of the registry, as a GET path. */
+static void find_execution(const struct harness *h, char *path, size_t size)
+{
+    char command[512];
+    FILE *f;
+
+    snprintf(command, sizeof(command),
+             "grep -aoh 'exec_[0-9a-f]*' %s/skillvm.db-wal %s/skillvm.db | head -1", h->data,
+             h->data);
+    f = popen(command, "re");
+    assert_non_null(f);
+    snprintf(path, size, "/v1/executions/");
+    assert_non_null(fgets(path + strlen(path), 38, f));
+    pclose(f);
+}
+
+/* Waits until so many have their answer. */
+static void wait_answered(const struct client *clients, size_t n, unsigned wanted)
+{
+    unsigned answered = 0;
+
+    for (int i = 0; i < 4500 && answered < wanted; i++) {
+        usleep(10000);
+        answered = 0;
+        for (size_t k = 0; k < n; k++)
+            answered += __atomic_load_n(&clients[k].is_answered, __ATOMIC_ACQUIRE);
+    }
+    assert_true(answered >= wanted);
+}
+
 /* One runs, one waits, and whoever else comes is told to come again. */
 static void overload_is_429(void **state)
 {
@@ -205,15 +238,20 @@ static void overload_is_429(void **state)
     struct client running, others[5];
     struct harness h;
     unsigned refused = 0;
+    char path[64];
 
     (void)state;
     begin(&h, "boot", "restore", extra);
     harness_wait_ready(&h);
     start_client(&running, &h,
-                 "{\"skill\":\"demo\",\"timeout\":4,\"env\":{\"FAKE\":\"hang\"}}");
+                 "{\"skill\":\"demo\",\"timeout\":600,\"env\":{\"FAKE\":\"ticks\"}}");
     wait_children(&h, 1);
+    find_execution(&h, path, sizeof(path));
+    harness_wait_executions(&h, "running", 1);
     for (size_t i = 0; i < 5; i++)
         start_client(&others[i], &h, "{\"skill\":\"demo\"}");
+    wait_answered(others, 5, 4);
+    expect(harness_request(&h, "DELETE", path, "", NULL, 0), 202, "\"status\":\"cancelling\"");
     for (size_t i = 0; i < 5; i++) {
         struct answer *a = &others[i].answer;
 
@@ -229,7 +267,7 @@ static void overload_is_429(void **state)
     }
     assert_int_equal(refused, 4);
     pthread_join(running.thread, NULL);
-    expect(running.answer, 200, "\"status\":\"timeout\"");
+    expect(running.answer, 200, "\"status\":\"cancelled\"");
     end(&h);
 }
 
@@ -296,22 +334,6 @@ static void who_is_late_is_told_when_to_come(void **state)
     /* Twice: what runs is not waited for. */
     assert_int_equal(harness_stop(&h, SIGTERM), 0);
     harness_finish(&h);
-}
-
-/* The only execution of the registry, as a GET path. */
-static void find_execution(const struct harness *h, char *path, size_t size)
-{
-    char command[512];
-    FILE *f;
-
-    snprintf(command, sizeof(command),
-             "grep -aoh 'exec_[0-9a-f]*' %s/skillvm.db-wal %s/skillvm.db | head -1", h->data,
-             h->data);
-    f = popen(command, "re");
-    assert_non_null(f);
-    snprintf(path, size, "/v1/executions/");
-    assert_non_null(fgets(path + strlen(path), 38, f));
-    pclose(f);
 }
 
 static void a_killed_daemon_leaves_no_machine(void **state)

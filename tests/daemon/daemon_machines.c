@@ -16,7 +16,7 @@
 
 #define expect harness_expect
 
-#define FAKE(how) "{\"skill\":\"demo\",\"timeout\":2,\"env\":{\"FAKE\":\"" how "\"}}"
+#define FAKE(how) "{\"skill\":\"demo\",\"timeout\":30,\"env\":{\"FAKE\":\"" how "\"}}"
 #define WHO       FAKE("who")
 
 #define PARKED(kind) "skillvm_machines_parked{kind=\"" kind "\"}"

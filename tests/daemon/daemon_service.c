@@ -291,6 +291,7 @@ static void what_cannot_change_stays(void **state)
 {
     struct service s;
     struct answer running, waiting;
+    char path[64];
 
     (void)state;
     begin(&s, "limits: {max_running: 1, max_queued: 8}\n", NULL);
@@ -299,14 +300,16 @@ static void what_cannot_change_stays(void **state)
     assert_int_equal(kill(s.h.pid, SIGHUP), 0);
     hear(&s, "RELOADING=1");
     hear(&s, "READY=1");
-    running = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":2,\"async\":true,"
-                                "\"env\":{\"FAKE\":\"hang\"}}");
+    running = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":600,\"async\":true,"
+                                "\"env\":{\"FAKE\":\"ticks\"}}");
+    answer_execution_path(&running, path, sizeof(path));
     expect(running, 202, "accepted");
     harness_wait_executions(&s.h, "running", 1);
     waiting = harness_run(&s.h, "{\"skill\":\"demo\",\"async\":true}");
     expect(waiting, 202, "accepted");
     expect(harness_run(&s.h, "{\"skill\":\"demo\",\"async\":true}"), 429, "waiting already");
     assert_int_equal(harness_count_children(&s.h), 1);
+    expect(harness_request(&s.h, "DELETE", path, "", "", 0), 202, "\"status\":\"cancelling\"");
     end(&s);
 }
 
@@ -320,7 +323,7 @@ static void stopping_loses_nothing(void **state)
 
     (void)state;
     begin(&s, "", extra);
-    a = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":2,\"async\":true,"
+    a = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":8,\"async\":true,"
                           "\"env\":{\"FAKE\":\"hang\"}}");
     answer_execution_path(&a, running, sizeof(running));
     expect(a, 202, "accepted");

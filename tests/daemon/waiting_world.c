@@ -105,6 +105,7 @@ void waiting_begin_retried(struct waiting_world *w, char ret[38])
     nodes_wait(&w->a, nodes_path_of(ret), 200, "\"status\":\"running\"");
     waiting_expect(w, ret, "\"again\":{", true);
     waiting_expect(w, ret, "\"retries\":1", true);
+    nodes_wait(&w->b, nodes_path_of(ret), 200, "\"status\":\"running\"");
 }
 
 void waiting_again_at_b(const struct waiting_world *w, const char *id)

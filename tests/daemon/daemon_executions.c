@@ -183,6 +183,13 @@ static void *follow(void *ctx)
     return NULL;
 }
 
+static void expect_followed(struct answer *a)
+{
+    assert_non_null(strstr(a->body, "tick 1"));
+    assert_non_null(strstr(a->body, "event: result\ndata: {\"execution_id\":"));
+    answer_finish(a);
+}
+
 /* Accepted, then followed to its end, which somebody else asks for, by two readers. */
 static void runs_asynchronously(void **state)
 {
@@ -219,12 +226,8 @@ static void runs_asynchronously(void **state)
     expect(harness_request(*state, "DELETE", path, "", "", 0), 202, "cancelling");
     assert_int_equal(pthread_join(thread, NULL), 0);
     a = get_of(*state, id, "/events");
-    for (const struct answer *one = &a; one; one = one == &a ? &follower.answer : NULL) {
-        assert_non_null(strstr(one->body, "tick 1"));
-        assert_non_null(strstr(one->body, "event: result\ndata: {\"execution_id\":"));
-    }
-    answer_finish(&follower.answer);
-    answer_finish(&a);
+    expect_followed(&a);
+    expect_followed(&follower.answer);
     expect(get_of(*state, id, ""), 200, "\"status\":\"cancelled\"");
     expect(harness_run(*state, "{\"skill\":\"demo\",\"async\":1}"), 400, "true or false");
     expect(harness_run(*state, "{\"skill\":\"nobody\",\"async\":true}"), 404, "not_found");

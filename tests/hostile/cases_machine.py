@@ -14,8 +14,6 @@ from harness import Daemon, Skipped, case, check, check_equal, check_in, python_
 
 IMAGE = pathlib.Path(__file__).resolve().parents[1] / "hostile-image" / "python.erofs"
 ARCHIVE = python_skill("never run")
-# For those that end by themselves, on a slow machine.
-PATIENT = {"timeout": 60}
 
 # A breach in frames: the execution fails, and the error says why.
 BREACHES = """
@@ -82,8 +80,9 @@ class HostileDaemon:
             self.daemon.kill()
 
 
-def play(daemon, mode, **fields):
-    result = daemon.client.run(ARCHIVE, args=[mode], **({"timeout": 1} | fields))
+def play(daemon, mode, timeout=60):
+    """Most end by themselves, on a slow machine late."""
+    result = daemon.client.run(ARCHIVE, args=[mode], timeout=timeout)
     check(daemon.process.poll() is None, f"{mode}: the daemon died: {daemon.log_tail()}")
     return result
 
@@ -91,12 +90,12 @@ def play(daemon, mode, **fields):
 @case
 def breaches_of_the_protocol(world):
     with HostileDaemon(world) as daemon:
-        result = play(daemon, "", **PATIENT)
+        result = play(daemon, "")
         check_equal((result["status"], result["stdout"]), ("success", "hostile\n"), "no breach")
         before = daemon.rss_kib()
         for mode in BREACHES:
             begin = time.monotonic()
-            result = play(daemon, mode, **PATIENT)
+            result = play(daemon, mode)
             check_equal(result["status"], "failed", f"{mode}: status")
             check(len(result["error"] or "") > 10, f"{mode}: error {result['error']!r}")
             check(result["exit_code"] in (None, 0), f"{mode}: exit_code {result['exit_code']}")
@@ -111,7 +110,7 @@ def breaches_of_the_protocol(world):
 def artifacts_of_a_hostile_guest(world):
     with HostileDaemon(world) as daemon:
         for mode in TARS:
-            result = play(daemon, mode)
+            result = play(daemon, mode, timeout=1)
             listed = [str(name) for name in result["files_list"] or []]
             for name in listed:
                 check(not name.startswith("/"), f"{mode}: {name!r}")
@@ -131,12 +130,12 @@ def artifacts_of_a_hostile_guest(world):
 def odd_ends_of_a_hostile_guest(world):
     with HostileDaemon(world) as daemon:
         for mode in ("reboot", "halt", "panic"):
-            result = play(daemon, mode, **PATIENT)
+            result = play(daemon, mode)
             check_equal(result["status"], "failed", f"{mode}: status")
             check(result["error"], f"{mode}: no error")
         check(re.search(r'said="[^"\n]*Kernel panic', daemon.log_tail(200)), "no last words in the log")
         for mode in ("fail", "fail-long"):
-            result = play(daemon, mode, **PATIENT)
+            result = play(daemon, mode)
             check_equal(result["status"], "failed", f"{mode}: status")
             check("\x1b" not in result["error"], f"{mode}: {result['error']!r}")
             check(len(result["error"]) < 2048, f"{mode}: {len(result['error'])} bytes")
@@ -144,14 +143,14 @@ def odd_ends_of_a_hostile_guest(world):
             ("exit-odd", "an EXIT that cannot be"),
             ("after-done", "the guest broke the protocol"),
         ):
-            result = play(daemon, mode, **PATIENT)
+            result = play(daemon, mode)
             check_equal(result["status"], "failed", f"{mode}: status")
             check_in(error, result["error"], mode)
-        result = play(daemon, "connect-out", **PATIENT)
+        result = play(daemon, "connect-out")
         check_equal(result["status"], "success", "connect-out: status")
         check("CONNECTED" not in result["stdout"], f"the guest got out: {result['stdout']}")
         check_in("1024 E", result["stdout"], "connect-out")
-        result = play(daemon, "serial", **PATIENT)
+        result = play(daemon, "serial")
         check_equal((result["status"], result["stdout"]), ("success", "hostile\nnobody\n"), "serial")
 
 
@@ -160,11 +159,11 @@ def floods_of_a_hostile_guest(world):
     """Endless logs, endless empty frames, silence: the host's own deadline ends them."""
     # What comes is read as fast as it comes, at its tenant's cost; in silence there is nothing to do.
     with HostileDaemon(world, 0.9) as daemon:
-        play(daemon, "")
+        play(daemon, "", timeout=1)
         before = daemon.rss_kib()
         for mode in ("flood-logs", "empty-frames", "silence"):
             begin = time.monotonic()
-            result = play(daemon, mode)
+            result = play(daemon, mode, timeout=1)
             check(result["status"] in ("timeout", "failed"), f"{mode}: {result['status']}")
             check(len(result["stderr"]) <= 1 << 20, f"{mode}: {len(result['stderr'])} bytes")
             check(time.monotonic() - begin < 90, f"{mode}: {time.monotonic() - begin:.0f} s")

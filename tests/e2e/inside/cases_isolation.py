@@ -174,14 +174,14 @@ def runs_share_nothing(world):
 
 
 def resting_state(world, first):
-    """Once the threads of closed connections are gone: those that were there in the first such state, if any, are
-    waited for."""
+    """Once the threads of closed connections are gone, and descriptors and threads are those of the first such
+    state, if there was one."""
     daemon = world.daemon
     # A machine that is being reset has a descriptor more.
     daemon.parked()
     if first:
-        wait_until(lambda: daemon.descriptors() <= first["descriptors"] and daemon.threads() <= first["threads"], 60,
-                   f"the daemon has no more descriptors and threads than in {first}")
+        wait_until(lambda: (daemon.descriptors(), daemon.threads()) == (first["descriptors"], first["threads"]), 60,
+                   f"descriptors and threads of the daemon are those of {first}")
     last = None
     for _ in range(50):
         now = daemon.descriptors(), daemon.threads()

@@ -439,10 +439,11 @@ class Daemon:
         for _ in range(5):
             wait_until(all_wait, 60, "all machines wait")
             try:
-                return look(machines)
-            except (FileNotFoundError, ProcessLookupError, Failed) as problem:
-                # What is wrong with one that goes may be that it does; parked() waits for its end.
-                if isinstance(problem, Failed) and self.parked() and set(machines) <= set(self.machines()):
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    return look(machines)
+            except Failed:
+                self.parked()  # waits for the end of one that goes, which may be what is wrong with it
+                if set(machines) <= set(self.machines()):
                     raise
         raise Failed("machines do not wait for long enough to look at them")
 

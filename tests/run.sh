@@ -4,7 +4,7 @@
 # The whole test suite, on what ./dev build made; the last line is the totals.
 #   run.sh                   what takes minutes
 #   run.sh --long [NAME…]    what takes an hour or more: all of it, or those named
-#   run.sh --long --list     the names
+#   run.sh --long --list [NAME…]   their names; whether there are those that are named
 # Exit status: 0 all passed, 1 some failed, 2 wrong usage.
 set -euo pipefail
 
@@ -117,20 +117,6 @@ long_run() { # name
     esac
 }
 
-run_long() { # name…
-    local name
-    [ $# -gt 0 ] || set -- "${long_runs[@]}"
-    for name in "$@"; do
-        if [[ " ${long_runs[*]} " != *" $name "* ]]; then
-            echo "run.sh: no long run is called $name (--list)" >&2
-            exit 2
-        fi
-    done
-    for name in "$@"; do
-        long_run "$name"
-    done
-}
-
 run_suite() {
     local preset
     for preset in release sanitize; do
@@ -143,16 +129,36 @@ run_suite() {
     check_cases "end to end" tests/e2e/run.sh --build "$build"
 }
 
-case "$*" in
-'') run_suite ;;
-'--long --list')
-    printf '%s\n' "${long_runs[@]}"
-    exit
-    ;;
---long*) run_long "${@:2}" ;;
-*)
-    sed -n '4,8p' "$0" | cut -c3- >&2
+usage() {
+    sed -n '5,7p' "$0" | cut -c3- >&2
     exit 2
-    ;;
-esac
+}
+
+long='' list='' names=()
+for word in "$@"; do
+    case $word in
+    --long) long=1 ;;
+    --list) list=1 ;;
+    -*) usage ;;
+    *) names+=("$word") ;;
+    esac
+done
+[[ $long || $# == 0 ]] || usage
+for name in "${names[@]}"; do
+    if [[ " ${long_runs[*]} " != *" $name "* ]]; then
+        echo "run.sh: no long run is called $name (--long --list)" >&2
+        exit 2
+    fi
+done
+((${#names[@]})) || names=("${long_runs[@]}")
+if [[ $list ]]; then
+    printf '%s\n' "${names[@]}"
+    exit
+elif [[ $long ]]; then
+    for name in "${names[@]}"; do
+        long_run "$name"
+    done
+else
+    run_suite
+fi
 print_totals

@@ -3,20 +3,30 @@
 #
 # Every C source that a build compiles, with clang-tidy, which has clang's warnings too; not again while
 # neither the file nor a header that it includes nor a rule has changed:
-#   check-tidy.sh FOLDER [--deep]    of a build; as deep as clang goes by itself, which takes five times as long
+#   check-tidy.sh [--deep] FOLDER…    of builds, with the flags of the first that has it; as deep as clang goes by
+#                                     itself, which takes five times as long
 set -euo pipefail
-folder=$(realpath "$1")
+deep=''
+[ "$1" != --deep ] || { deep=1 && shift; }
+mapfile -t folders < <(realpath "$@")
 cd "$(dirname "$0")/.."
-export folder config cache=${XDG_CACHE_HOME:-~/.cache}/skillvm/tidy
+export config cache=${XDG_CACHE_HOME:-~/.cache}/skillvm/tidy
 mkdir -p "$cache"
 
-# A line for each source: its path, and those of the headers of ours that its build read, from the
-# build's folder as ninja tells them there (or whole, where no ccache made them relative). Only what
+# A line for each source: its build's folder, its path, and those of the headers of ours that its build read,
+# from that folder as ninja tells them there (or whole, where no ccache made them relative). Only what
 # the build compiles: other sources have no flags to check them with.
 sources() {
-    ninja -C "$folder" -t deps | awk -v root="$PWD/" '
-        function finish() { if (files ~ /^ \.\.\/[^ ]*\.c( |$)/ && !seen[source]++) print files }
-        /^[^ ]/ { finish(); files = "" }
+    for folder in "${folders[@]}"; do
+        echo "folder $folder"
+        ninja -C "$folder" -t deps
+    done | awk -v root="$PWD/" '
+        function finish() {
+            if (files ~ /^ \.\.\/[^ ]*\.c( |$)/ && !seen[source]++) print folder files
+            files = ""
+        }
+        $1 == "folder" { finish(); folder = $2; next }
+        /^[^ ]/ { finish() }
         /^    / {
             path = substr($0, 5)
             if (index(path, root) == 1) path = "../" substr(path, length(root) + 1)
@@ -27,9 +37,9 @@ sources() {
         END { finish() }'
 }
 
-tidy_one() { # source header…
+tidy_one() { # folder source header…
     local key
-    cd "$folder"
+    cd "$1" && shift
     key=$(cat "$rules" "$config" "$@" | sha256sum | cut -c 1-32)
     [ ! -e "$cache/$key" ] || return 0
     clang-tidy --quiet -p . --config-file="$config" "$1" 2>&1 || return 1
@@ -41,14 +51,14 @@ rules=$(mktemp) config=$(mktemp)
 export rules
 trap 'rm -f "$rules" "$config"' EXIT
 clang-tidy --version >"$rules"
-if [ "${2:-}" = --deep ]; then
+if [ "$deep" ]; then
     sed '/^ExtraArgs:/d' .clang-tidy
 else
     cat .clang-tidy
 fi >"$config"
 found=$(sources)
 [ -n "$found" ] || {
-    echo "check-tidy.sh: $folder holds no build by ninja" >&2
+    echo "check-tidy.sh: ${folders[*]}: no build by ninja" >&2
     exit 1
 }
 # shellcheck disable=SC2016 # the inner shell expands them

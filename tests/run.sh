@@ -36,7 +36,10 @@ long_run() { # name
     cases) check_cases "$1" tests/e2e/run.sh --build "$build" --long ;;
     package) check_cases "$1" tests/package.sh --build "$build" ;;
     coverage) check_cases "$1" tests/coverage.sh ;;
-    tidy) check "$1" tests/check-tidy.sh "$build" --deep ;;
+    tidy)
+        check "build: sanitize" cmake/build.sh sanitize
+        check "$1" tests/check-tidy.sh --deep "$build" "$build-sanitize"
+        ;;
     skills)
         check_images "data and office" image-data image-office
         check_cases "$1" tests/e2e/run.sh --build "$build" --only up \
@@ -104,6 +107,7 @@ long_run() { # name
         ;;
     soak) check "$1" bench/soak.sh --build "$build" --mixed 8 10000 ;;
     fleet)
+        check "build: chaos" cmake/build.sh release daemon_cluster_chaos
         CHAOS_EXECUTIONS=20000 CHAOS_FAULTS=60 SKILLVM_TEST_SOURCE=$PWD \
             check "$1" "$build/tests/daemon_cluster_chaos"
         cat "$step_log"
@@ -122,7 +126,7 @@ run_suite() {
     for preset in release sanitize; do
         check "build: $preset" cmake/build.sh "$preset"
     done
-    check "clang-tidy" tests/check-tidy.sh "$build"
+    check "clang-tidy" tests/check-tidy.sh "$build" "$build-sanitize"
     check_ctest "units without sanitizers" "$build" 'release|fuzz'
     check_ctest "units and fuzz replay, sanitizers" "$build-sanitize" 'unit|daemon|fuzz'
     check "MCP with the official client" tests/mcp/run.sh --build "$build"

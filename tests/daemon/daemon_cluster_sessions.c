@@ -250,15 +250,15 @@ static void each_tenant_has_its_own(void **state)
     begin_with(&w, "", "");
     make_tenant(&w, "acme", mine);
     make_tenant(&w, "evil", others);
-    expect(run_as(&w.a, mine, "s", "session", "a=secret"), 200, "\"committed\":true");
+    expect(session_run_as(&w.a, mine, "s", "session", "a=secret"), 200, "\"committed\":true");
     for (const struct harness *h = &w.a; h <= &w.b; h++) {
         expect(request(h, others, "GET", SESSIONS "/s", NULL), 404, "there is no session s");
         expect(request(h, others, "GET", SESSIONS "/s/files/a", NULL), 404, "");
         expect(request(h, others, "DELETE", SESSIONS "/s", NULL), 404, "");
         expect(request(h, others, "GET", SESSIONS, NULL), 200, "[]");
     }
-    expect(run_as(&w.b, others, "s", "session", "a=x"), 200, "\"output\":{},");
-    expect(run_as(&w.b, mine, "s", "session", ""), 200, "\"a\":[6,");
+    expect(session_run_as(&w.b, others, "s", "session", "a=x"), 200, "\"output\":{},");
+    expect(session_run_as(&w.b, mine, "s", "session", ""), 200, "\"a\":[6,");
     /* It goes with whose it is. */
     expect(nodes_admin_sure(&w.b, "DELETE", TENANTS "/acme", ""), 204, "");
     nodes_wait(&w.a, TENANTS "/acme", 404, "");
@@ -296,7 +296,7 @@ static void it_counts_once_over_all_nodes(void **state)
     (void)state;
     begin_with(&w, "", "");
     make_tenant(&w, "acme", headers);
-    expect(run_as(&w.a, headers, "s", "session", "a=one"), 200, "\"committed\":true");
+    expect(session_run_as(&w.a, headers, "s", "session", "a=one"), 200, "\"committed\":true");
     before = stored(&w.a);
     wait_stored(&w.b, before);
     /* Room for the results to come, and for no file more in a session. */
@@ -305,9 +305,10 @@ static void it_counts_once_over_all_nodes(void **state)
     snprintf(json, sizeof(json), "\"storage_bytes\":%u,", before + 1024);
     nodes_wait(&w.b, TENANTS "/acme", 200, json);
     /* What is as large takes its place; one more, or a larger one, has none. */
-    expect(run_as(&w.b, headers, "s", "session-only", "b=two"), 200, "\"committed\":true");
-    expect(run_as(&w.b, headers, "s", "session", "c=three"), 200, "storage_bytes");
-    expect(run_as(&w.a, headers, "t", "session", "a=one"), 200, "storage_bytes");
+    expect(session_run_as(&w.b, headers, "s", "session-only", "b=two"), 200,
+           "\"committed\":true");
+    expect(session_run_as(&w.b, headers, "s", "session", "c=three"), 200, "storage_bytes");
+    expect(session_run_as(&w.a, headers, "t", "session", "a=one"), 200, "storage_bytes");
     expect(request(&w.a, headers, "GET", SESSIONS "/s", NULL), 200, "\"files\":1");
     expect(request(&w.a, headers, "GET", SESSIONS "/t", NULL), 404, "");
     before = stored(&w.a);

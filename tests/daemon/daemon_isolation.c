@@ -114,8 +114,8 @@ static void links_open_one_execution(void **state)
     const char *link;
 
     for (int i = 0; i < 2; i++) {
-        a = admin(p, "GET", i == 0 ? "/v1/admin/tenants/first" : "/v1/admin/tenants/second",
-                  "");
+        a = ask_admin(p, "GET", i == 0 ? "/v1/admin/tenants/first" : "/v1/admin/tenants/second",
+                      "");
         take(&a, "id", ids[i], sizeof(ids[i]));
         answer_finish(&a);
     }
@@ -189,7 +189,8 @@ static void a_deleted_tenant_leaves_nothing(void **state)
     struct answer a;
     unsigned objects = harness_count_files(&p->h, "objects");
 
-    harness_expect(admin(p, "POST", "/v1/admin/tenants", "{\"name\":\"gone\"}"), 201, "gone");
+    harness_expect(ask_admin(p, "POST", "/v1/admin/tenants", "{\"name\":\"gone\"}"), 201,
+                   "gone");
     make_key(p, "{\"tenant\":\"gone\"}", key, NULL);
     a = ask_as(p, key, "", "POST", "/v1/executions", "{\"skill\":\"skill-alpha\"}");
     harness_expect(a, 404, "not_found");
@@ -197,11 +198,11 @@ static void a_deleted_tenant_leaves_nothing(void **state)
                         "X-Tenant-ID: gone\r\nContent-Type: " RAW "\r\n", "gone", 4);
     harness_expect(a, 201, "file_");
     assert_int_equal(harness_count_files(&p->h, "objects"), objects + 1);
-    harness_expect(admin(p, "DELETE", "/v1/admin/tenants/first", ""), 409, "wait or run");
-    harness_expect(admin(p, "DELETE", "/v1/admin/tenants/gone", ""), 204, "");
+    harness_expect(ask_admin(p, "DELETE", "/v1/admin/tenants/first", ""), 409, "wait or run");
+    harness_expect(ask_admin(p, "DELETE", "/v1/admin/tenants/gone", ""), 204, "");
     assert_int_equal(harness_count_files(&p->h, "objects"), objects);
     harness_expect(ask_as(p, key, "", "GET", "/v1/skills", ""), 401, "unauthorized");
-    harness_expect(admin(p, "GET", "/v1/admin/tenants/gone", ""), 404, "not_found");
+    harness_expect(ask_admin(p, "GET", "/v1/admin/tenants/gone", ""), 404, "not_found");
 }
 
 static void expect_status(const struct place *p, const char *headers, const char *path,
@@ -228,7 +229,7 @@ static void a_disabled_tenant_ends_what_it_began(void **state)
     char key[80], id[64], path[128], auth[160];
     struct answer a;
 
-    harness_expect(admin(p, "POST", "/v1/admin/tenants", "{\"name\":\"paused\"}"), 201,
+    harness_expect(ask_admin(p, "POST", "/v1/admin/tenants", "{\"name\":\"paused\"}"), 201,
                    "paused");
     make_key(p, "{\"tenant\":\"paused\"}", key, NULL);
     bearer(key, auth);
@@ -239,17 +240,17 @@ static void a_disabled_tenant_ends_what_it_began(void **state)
     take(&a, "execution_id", id, sizeof(id));
     answer_finish(&a);
     snprintf(path, sizeof(path), "/v1/executions/%s", id);
-    harness_expect(admin(p, "PATCH", "/v1/admin/tenants/paused", "{\"disabled\":true}"), 200,
-                   "true");
+    harness_expect(ask_admin(p, "PATCH", "/v1/admin/tenants/paused", "{\"disabled\":true}"),
+                   200, "true");
     harness_expect(ask_as(p, key, "", "GET", path, ""), 401, "unauthorized");
     expect_status(p, headers, path, "\"status\":\"running\"");
     harness_expect(harness_request(&p->h, "DELETE", path, headers, NULL, 0), 202, "cancelling");
     expect_status(p, headers, path, "\"status\":\"cancelled\"");
-    harness_expect(admin(p, "PATCH", "/v1/admin/tenants/paused", "{\"disabled\":false}"), 200,
-                   "false");
+    harness_expect(ask_admin(p, "PATCH", "/v1/admin/tenants/paused", "{\"disabled\":false}"),
+                   200, "false");
     harness_expect(ask_as(p, key, "", "GET", path, ""), 200, "cancelled");
     harness_expect(ask_as(p, key, "", "GET", "/v1/skills", ""), 200, "another");
-    harness_expect(admin(p, "DELETE", "/v1/admin/tenants/paused", ""), 204, "");
+    harness_expect(ask_admin(p, "DELETE", "/v1/admin/tenants/paused", ""), 204, "");
 }
 
 int main(void)

@@ -249,5 +249,5 @@ int main(void)
         cmocka_unit_test(large_packages_are_in_a_snapshot),
     };
 
-    return cmocka_run_group_tests(tests, start, finish);
+    return cmocka_run_group_tests(tests, packages_start, finish);
 }

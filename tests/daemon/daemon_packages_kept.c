@@ -338,7 +338,7 @@ int main(void)
         cmocka_unit_test(what_they_take_of_an_image_it_keeps),
         cmocka_unit_test(what_is_kept_keeps_its_image),
     };
-    int failed = cmocka_run_group_tests(tests, start, finish);
+    int failed = cmocka_run_group_tests(tests, packages_start, finish);
 
-    return failed + cmocka_run_group_tests(of_images, start_with_images, finish);
+    return failed + cmocka_run_group_tests(of_images, packages_start_with_images, finish);
 }

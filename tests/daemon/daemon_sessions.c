@@ -219,7 +219,7 @@ static void tenants_have_their_own(void **state)
                                       "true,\"env\":{\"FAKE\":\"ticks\"}}"),
                   202);
     /* Which no other tenant waits for. */
-    expect_both(run_as(*state, ACME, "same", "session", "b=theirs"),
+    expect_both(session_run_as(*state, ACME, "same", "session", "b=theirs"),
                 "\"committed\":true,\"files\":1", "\"output\":{}");
     expect(run(*state, "same", "session", ""), 409, "\"error\":\"session_busy\"");
     harness_wait_executions(*state, "running", 1);
@@ -253,16 +253,16 @@ static void it_counts_as_stored(void **state)
 {
     expect_status(request(*state, "", "POST", "/v1/admin/tenants", "{\"name\":\"small\"}"),
                   201);
-    expect(run_as(*state, SMALL, "s", "session", "a=one"), 200, "\"committed\":true");
-    expect(run_as(*state, SMALL, "s", "session", "b=two"), 200, "\"committed\":true");
+    expect(session_run_as(*state, SMALL, "s", "session", "a=one"), 200, "\"committed\":true");
+    expect(session_run_as(*state, SMALL, "s", "session", "b=two"), 200, "\"committed\":true");
     leave_little_room(*state);
-    expect_both(run_as(*state, SMALL, "s", "session", "more=1"),
+    expect_both(session_run_as(*state, SMALL, "s", "session", "more=1"),
                 "\"committed\":false,\"files\":2", "\"status\":\"success\"");
-    expect(run_as(*state, SMALL, "s", "session", "more=1"), 200, "storage_bytes: ");
+    expect(session_run_as(*state, SMALL, "s", "session", "more=1"), 200, "storage_bytes: ");
     /* Removing needs no room of it. */
     expect_status(remove_file(*state, SMALL, "s", "a"), 204);
     /* What takes no more room may take its place. */
-    expect(run_as(*state, SMALL, "s", "session-only", "b=2"), 200,
+    expect(session_run_as(*state, SMALL, "s", "session-only", "b=2"), 200,
            "\"committed\":true,\"files\":1");
     expect_status(request(*state, "", "DELETE", "/v1/admin/tenants/small", NULL), 204);
 }

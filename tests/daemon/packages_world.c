@@ -198,12 +198,12 @@ static int begin(void **state, bool many_images)
     return 0;
 }
 
-int start(void **state)
+int packages_start(void **state)
 {
     return begin(state, false);
 }
 
-int start_with_images(void **state)
+int packages_start_with_images(void **state)
 {
     return begin(state, true);
 }

@@ -32,8 +32,8 @@ struct part {
 
 /* For cmocka: with the image python alone; with newer, bare, old and large beside it; the end.
  */
-int start(void **state);
-int start_with_images(void **state);
+int packages_start(void **state);
+int packages_start_with_images(void **state);
 int finish(void **state);
 
 struct bytes text(const char *content);

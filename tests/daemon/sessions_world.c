@@ -18,8 +18,8 @@ struct answer request(const struct harness *h, const char *more, const char *met
 }
 
 /* An execution of a skill that a tenant has, in a session. */
-struct answer run_as(const struct harness *h, const char *more, const char *session,
-                     const char *how, const char *data)
+struct answer session_run_as(const struct harness *h, const char *more, const char *session,
+                             const char *how, const char *data)
 {
     char json[512];
 
@@ -33,7 +33,7 @@ struct answer run_as(const struct harness *h, const char *more, const char *sess
 struct answer run(const struct harness *h, const char *session, const char *how,
                   const char *data)
 {
-    return run_as(h, "", session, how, data);
+    return session_run_as(h, "", session, how, data);
 }
 
 /* Members of one object of the answer, and of the same or another. */

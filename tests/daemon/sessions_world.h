@@ -12,8 +12,8 @@
 struct answer request(const struct harness *h, const char *more, const char *method,
                       const char *path, const char *json);
 /* An execution of a skill that a tenant has, in a session; the second as the operator's. */
-struct answer run_as(const struct harness *h, const char *more, const char *session,
-                     const char *how, const char *data);
+struct answer session_run_as(const struct harness *h, const char *more, const char *session,
+                             const char *how, const char *data);
 struct answer run(const struct harness *h, const char *session, const char *how,
                   const char *data);
 /* Members of one object of the answer, and of the same or another. */

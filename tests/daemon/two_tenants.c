@@ -92,8 +92,8 @@ void take(const struct answer *a, const char *key, char *ret, size_t size)
     snprintf(ret, size, "%.*s", (int)strcspn(at, "\""), at);
 }
 
-struct answer admin(const struct place *p, const char *method, const char *path,
-                    const char *json)
+struct answer ask_admin(const struct place *p, const char *method, const char *path,
+                        const char *json)
 {
     return harness_request(&p->h, method, path, "Content-Type: " JSON "\r\n", json,
                            strlen(json));
@@ -101,7 +101,7 @@ struct answer admin(const struct place *p, const char *method, const char *path,
 
 void make_key(const struct place *p, const char *json, char ret_key[80], char ret_id[64])
 {
-    struct answer a = admin(p, "POST", "/v1/admin/keys", json);
+    struct answer a = ask_admin(p, "POST", "/v1/admin/keys", json);
 
     assert_int_equal(a.status, 201);
     take(&a, "key", ret_key, 80);
@@ -120,7 +120,7 @@ static void make_keys(struct place *p)
         char json[64];
 
         snprintf(json, sizeof(json), "{\"name\":\"%s\"}", names[i]);
-        harness_expect(admin(p, "POST", "/v1/admin/tenants", json), 201, names[i]);
+        harness_expect(ask_admin(p, "POST", "/v1/admin/tenants", json), 201, names[i]);
     }
     make_key(p, "{\"tenant\":\"first\",\"name\":\"" MARK "\"}", p->first, p->things.key);
     make_key(p, "{\"tenant\":\"second\"}", p->second, NULL);
@@ -128,8 +128,8 @@ static void make_keys(struct place *p)
     make_key(p, "{\"role\":\"operator\"}", p->operator, NULL);
     make_key(p, "{\"tenant\":\"first\"}", p->revoked, id);
     snprintf(path, sizeof(path), "/v1/admin/keys/%s", id);
-    harness_expect(admin(p, "DELETE", path, ""), 204, "");
-    harness_expect(admin(p, "PATCH", "/v1/admin/tenants/third", "{\"disabled\":true}"), 200,
+    harness_expect(ask_admin(p, "DELETE", path, ""), 204, "");
+    harness_expect(ask_admin(p, "PATCH", "/v1/admin/tenants/third", "{\"disabled\":true}"), 200,
                    "\"disabled\":true");
 }
 

@@ -62,8 +62,8 @@ struct answer ask(const struct place *p, const char *headers, const char *method
 struct answer ask_as(const struct place *p, const char *key, const char *more,
                      const char *method, const char *path, const char *json);
 /* As the operator on the unix socket. */
-struct answer admin(const struct place *p, const char *method, const char *path,
-                    const char *json);
+struct answer ask_admin(const struct place *p, const char *method, const char *path,
+                        const char *json);
 /* Makes a key; ret_id may be NULL. */
 void make_key(const struct place *p, const char *json, char ret_key[80], char ret_id[64]);
 /* The text of a member of a JSON answer. */

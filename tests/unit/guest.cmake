@@ -7,7 +7,7 @@ skillvm_unit(guest_dns guestcore)
 # What a sanitizer calls by itself would be refused with the rest.
 if(NOT SKILLVM_SANITIZE)
     skillvm_unit(guest_filter guestcore)
-    set_property(TEST unit_guest_filter APPEND PROPERTY LABELS release)
+    skillvm_in_release(unit_guest_filter)
 endif()
 skillvm_unit(guest_frame guestcore)
 skillvm_unit(guest_net guestcore)

@@ -3,7 +3,7 @@
 if(NOT SKILLVM_SANITIZE)
     skillvm_unit(vmm_harden vmmcore)
     target_sources(unit_vmm_harden PRIVATE harden_attempts.c)
-    set_property(TEST unit_vmm_harden APPEND PROPERTY LABELS release)
+    skillvm_in_release(unit_vmm_harden)
 endif()
 skillvm_unit(vmm_state vmmcore)
 skillvm_unit(vmm_devicetree vmmcore)

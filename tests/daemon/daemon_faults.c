@@ -59,6 +59,7 @@ static void guests_that_break_fail(void **state)
         {FAKE("vmm-failed"), "the microVM failed: KVM_RUN: made up"},
         {FAKE("guest-exited"),
          "the guest stopped before it had finished (while the skill ran)"},
+        {FAKE("restart"), "the guest stopped before it had finished (while the skill ran)"},
         {FAKE("close"), "closed the connection too early"},
         {ENDLESS("hang"), "\"status\":\"timeout\""},
         {ENDLESS("deaf"), "timed out after 1 s, and the guest did not end the skill"},

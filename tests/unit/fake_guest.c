@@ -582,6 +582,11 @@ void fake_behave(struct fake *f)
     } else if (strcmp(how, "close") == 0) {
         shutdown(f->vsock_fd, SHUT_RDWR);
         pause();
+    } else if (strcmp(how, "restart") == 0) {
+        shutdown(f->vsock_fd, SHUT_RDWR);
+        usleep(1000000); /* a guest takes its time for the rest */
+        fake_event(f, VMM_EVENT_EXITED, "");
+        _exit(0);
     } else if (strncmp(how, "hostile-", 8) == 0) {
         behave_hostile(f, how + 8);
     } else {

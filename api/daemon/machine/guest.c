@@ -18,7 +18,7 @@
 #define CONNECT_GRACES 6u /* restore and connect may take this many graces */
 #define INJECT_GRACES  12u
 #define COLLECT_GRACES 12u
-#define REASON_MS      500u
+#define REASON_NS      5000000000ull
 /* Nobody waits for the rest of what was cancelled; whole files of it are kept. */
 #define CANCELLED_GRACES 2u
 /* On top of them what a guest of the slowest kind takes in, or hands over, per millisecond. */
@@ -378,6 +378,11 @@ static void read_control(struct guest *g)
     }
 }
 
+static uint64_t no_later(const struct guest *g, uint64_t ns)
+{
+    return ns < g->deadline_ns ? ns : g->deadline_ns;
+}
+
 /* The wish to cancel arrived. 0 when the guest will be asked, -ECANCELED when it need not be.
  */
 static int cancel(struct guest *g, struct err *err)
@@ -386,10 +391,7 @@ static int cancel(struct guest *g, struct err *err)
     if (g->decoder.stage < GUEST_RUNNING)
         return err_set(err, ECANCELED, "cancelled before the skill ran");
     if (g->decoder.stage > GUEST_RUNNING) {
-        uint64_t deadline_ns = clock_monotonic_ns() + collect_ns(g);
-
-        if (deadline_ns < g->deadline_ns)
-            g->deadline_ns = deadline_ns;
+        g->deadline_ns = no_later(g, clock_monotonic_ns() + collect_ns(g));
         return 0;
     }
     g->cancel_due = true;
@@ -423,14 +425,22 @@ static int advance(struct guest *g, struct err *err)
     return send_frames(g, err);
 }
 
-/* Why it is over too early; its user wants to know whether the skill had begun. */
-static int tell_end(const struct guest *g, struct err *err)
+/*
+ * Why it is over too early; its user wants to know whether the skill had begun. The process
+ * says why on the control socket, perhaps a moment later: a guest that restarts closes its
+ * connection first, and who is ended by the kernel has a share of a processor.
+ */
+static int tell_end(struct guest *g, struct err *err)
 {
     const enum guest_stage stage = g->decoder.stage;
     const char *when = stage < GUEST_RUNNING    ? "before"
                        : stage == GUEST_RUNNING ? "while"
                                                 : "after";
+    const uint64_t until_ns = no_later(g, clock_monotonic_ns() + REASON_NS);
+    struct pollfd control = {.fd = g->vm->control_fd, .events = POLLIN};
 
+    while (!g->control_ended && poll(&control, 1, clock_timeout_ms(until_ns)) > 0)
+        read_control(g);
     if (!g->ended.code)
         return err_set(err, EPIPE,
                        "the guest closed the connection too early (%s the skill ran)", when);
@@ -460,9 +470,7 @@ static int turn(struct guest *g, struct err *err)
 
     if (clock_monotonic_ns() >= g->deadline_ns)
         return timed_out(g, err);
-    if (wake_ns > g->deadline_ns)
-        wake_ns = g->deadline_ns;
-    if (poll(p, 4, clock_timeout_ms(wake_ns)) < 0 && errno != EINTR)
+    if (poll(p, 4, clock_timeout_ms(no_later(g, wake_ns))) < 0 && errno != EINTR)
         return err_set_errno(err, errno, "cannot wait for the guest");
     if (p[1].revents)
         read_control(g);
@@ -473,14 +481,6 @@ static int turn(struct guest *g, struct err *err)
     }
     if (p[0].revents & ~POLLOUT) {
         r = receive(g, err);
-        if (r == -EPIPE && !g->control_ended && g->decoder.stage < GUEST_DONE) {
-            /* The process tells its reason on the control socket, perhaps a moment later: one
-               that the kernel ends has a share of a processor for it. */
-            struct pollfd control = {.fd = g->vm->control_fd, .events = POLLIN};
-
-            (void)poll(&control, 1, REASON_MS);
-            read_control(g);
-        }
         if (r == -EPIPE && g->decoder.stage < GUEST_DONE)
             return tell_end(g, err);
         if (r < 0)

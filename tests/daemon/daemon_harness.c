@@ -485,6 +485,17 @@ unsigned harness_count_children(const struct harness *h)
     return list_children(h, 0, &first);
 }
 
+void harness_wait_children(const struct harness *h, unsigned n)
+{
+    unsigned seen = harness_count_children(h);
+
+    for (int i = 0; i < TRIES && seen != n; i++) {
+        usleep(20000);
+        seen = harness_count_children(h);
+    }
+    assert_int_equal(seen, n);
+}
+
 void harness_kill_children(const struct harness *h)
 {
     pid_t first;

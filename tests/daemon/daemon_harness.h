@@ -86,6 +86,8 @@ struct answer harness_push_files(const struct harness *h, const struct harness_f
 
 /* How many processes have the daemon as their parent. */
 unsigned harness_count_children(const struct harness *h);
+/* Waits until so many do. */
+void harness_wait_children(const struct harness *h, unsigned n);
 /* Kills them, of which there are some: its machines. */
 void harness_kill_children(const struct harness *h);
 /* One of them; -1 when there is none. */

@@ -25,10 +25,12 @@ static int compare_paths(const void *a, const void *b)
 
 int skill_archive_add(struct skill_archive *archive, const struct archive_entry_info *entry)
 {
-    struct archive_entry_info *entries =
-        reallocarray(archive->entries, archive->n_entries + 1, sizeof(*entries));
-    struct archive_entry_info copy = *entry;
+    struct archive_entry_info *entries = archive->entries, copy = *entry;
+    const size_t n = archive->n_entries;
 
+    /* Room for as many again: one more each time could be a copy of all of them each time. */
+    if ((n & (n - 1)) == 0)
+        entries = reallocarray(entries, n > 0 ? 2 * n : 1, sizeof(*entries));
     if (!entries)
         return -ENOMEM;
     archive->entries = entries;

@@ -44,9 +44,12 @@ static int copy(const char *text, char **ret)
 
 static int append(struct needs *needs, const struct needs_item *item)
 {
-    struct needs_item *items = reallocarray(needs->items, needs->len + 1, sizeof(*items));
-    struct needs_item added = *item;
+    struct needs_item *items = needs->items, added = *item;
+    const size_t n = needs->len;
 
+    /* As in skill_archive_add. */
+    if ((n & (n - 1)) == 0)
+        items = reallocarray(items, n > 0 ? 2 * n : 1, sizeof(*items));
     if (!items)
         return -ENOMEM;
     needs->items = items;

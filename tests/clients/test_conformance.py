@@ -41,8 +41,12 @@ def events_of(text):
 class Api(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            cls.address = free.getsockname()
+        # To others, who look for one too, the port is taken: it stays bound, and the daemon, which
+        # has this option as well, may listen there.
+        cls.port = socket.socket()
+        cls.port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        cls.port.bind(("127.0.0.1", 0))
+        cls.address = cls.port.getsockname()
         cls.daemon = stand_in.Daemon("--listen", "{}:{}".format(*cls.address))
         cls.described = described.Description()
         cls.http = described.Session(cls.described, socket_path=cls.daemon.socket)
@@ -52,6 +56,7 @@ class Api(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.daemon.close()
+        cls.port.close()
 
     @classmethod
     def push(cls, archive, kind="application/zip", path="/v1/skills"):

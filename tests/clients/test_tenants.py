@@ -47,6 +47,14 @@ class Deletion(unittest.TestCase):
                 if answer.status not in PROPER:
                     self.seen["improper", method, path, answer.body] += 1
 
+    def wait_for_more(self, status):
+        """Until somebody at work got such an answer."""
+        before = self.seen[status]
+        deadline = time.monotonic() + 60
+        while self.seen[status] == before:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
     def delete_at_work(self, name):
         tenant = self.http.post("/v1/admin/tenants", {"name": name}).json["id"]
         key = self.http.post("/v1/admin/keys", {"tenant": tenant}).json["key"]
@@ -55,11 +63,11 @@ class Deletion(unittest.TestCase):
                    for n in range(WORKERS)]
         for worker in workers:
             worker.start()
-        time.sleep(0.1)
+        self.wait_for_more(201)
         deadline = time.monotonic() + 60
         while self.http.delete(f"/v1/admin/tenants/{tenant}").status != 204:
             self.assertLess(time.monotonic(), deadline)
-        time.sleep(0.05)
+        self.wait_for_more(401)
         stopped.set()
         for worker in workers:
             worker.join()

@@ -283,7 +283,7 @@ static void callers_that_leave_at_once_harm_nobody(void **state)
 
 static void executions_do_not_slow_health(void **state)
 {
-    static const char endless[] = "{\"skill\":\"demo\",\"async\":true,\"timeout\":60,"
+    static const char endless[] = "{\"skill\":\"demo\",\"async\":true,\"timeout\":600,"
                                   "\"env\":{\"FAKE\":\"ticks\"}}";
     char paths[8][64];
 

@@ -367,11 +367,12 @@ static void streams_events(void **state)
 static void streams_live(void **state)
 {
     static const char body[] =
-        "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"ticks\"},\"timeout\":1}";
+        "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"ticks\"},\"timeout\":600}";
     _cleanup_fd_ int fd = harness_connect(*state);
-    char head[256];
+    char head[256], path[64];
     char seen[8192] = "";
     size_t len = 0;
+    struct answer a;
 
     assert_true(fd >= 0);
     snprintf(head, sizeof(head),
@@ -390,7 +391,11 @@ static void streams_live(void **state)
     assert_null(strstr(seen, "event: result"));
     fd_close(&fd);
     expect(harness_get(*state, "/health"), 200, "ok");
-    /* The fake ticks on until the host's deadline. */
+    a = harness_get(*state, "/v1/executions?status=running");
+    answer_execution_path(&a, path, sizeof(path));
+    answer_finish(&a);
+    /* The fake ticks on until somebody ends it. */
+    expect(harness_request(*state, "DELETE", path, "", NULL, 0), 202, "cancelling");
     harness_assert_clean(*state);
 }
 

@@ -26,7 +26,8 @@
 
 #define expect  harness_expect
 #define MIB     (1u << 20)
-#define BULK    16u /* MiB of the file that an execution leaves */
+#define TRIES   9000 /* of 10 ms */
+#define BULK    16u  /* MiB of the file that an execution leaves */
 #define READERS 6
 #define UNREAD  30
 #define STREAMS 26
@@ -81,10 +82,10 @@ static uint64_t held_bytes(void)
     return nameless_bytes(w.h.data);
 }
 
-/* Waits up to ten seconds until nothing is held. */
+/* Waits until nothing is held. */
 static void wait_released(void)
 {
-    for (int i = 0; i < 1000 && held_bytes() > 0; i++)
+    for (int i = 0; i < TRIES && held_bytes() > 0; i++)
         usleep(10000);
     assert_int_equal(held_bytes(), 0);
 }
@@ -251,10 +252,10 @@ static void send_bytes(int fd, size_t bytes)
     free(block);
 }
 
-/* Waits up to ten seconds until more than that is held. */
+/* Waits until that much is held. */
 static void wait_held(uint64_t bytes)
 {
-    for (int i = 0; i < 1000 && held_bytes() < bytes; i++)
+    for (int i = 0; i < TRIES && held_bytes() < bytes; i++)
         usleep(10000);
     assert_true(held_bytes() >= bytes);
 }
@@ -298,7 +299,7 @@ static void uploads_count_while_they_come(void **state)
     assert_int_equal(ask_first("/v1/executions", 5 * MIB, "quota_exceeded"), 413);
     assert_int_equal(ask_first("/v1/executions", MIB / 2, NULL), 100);
     close(fd);
-    for (int i = 0; i < 1000 && status != 100; i++) {
+    for (int i = 0; i < TRIES && status != 100; i++) {
         usleep(10000);
         status = ask_first("/v1/files", 2 * MIB, "quota_exceeded");
     }
@@ -469,12 +470,12 @@ static void expect_no_room(int archive, const char *path, const char *part)
     answer_finish(&a);
 }
 
-/* Waits up to ten seconds until a body would be taken. */
+/* Waits until a body would be taken. */
 static void wait_room(const char *path, unsigned bytes)
 {
     int status = 0;
 
-    for (int i = 0; i < 1000 && status != 100; i++) {
+    for (int i = 0; i < TRIES && status != 100; i++) {
         status = ask_first(path, bytes, NULL);
         usleep(10000);
     }

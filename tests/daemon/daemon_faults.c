@@ -191,31 +191,15 @@ static void start_client(struct client *c, struct harness *h, const char *json)
     assert_int_equal(pthread_create(&c->thread, NULL, run_client, c), 0);
 }
 
-static void wait_children(const struct harness *h, unsigned n)
+/* Waits until the only execution there is runs; its path. */
+static void find_running(const struct harness *h, char *path, size_t size)
 {
-    unsigned seen = harness_count_children(h);
+    struct answer a;
 
-    for (int i = 0; i < 4500 && seen != n; i++) {
-        usleep(10000);
-        seen = harness_count_children(h);
-    }
-    assert_int_equal(seen, n);
-}
-
-/* The only execution of the registry, as a GET path. */
-static void find_execution(const struct harness *h, char *path, size_t size)
-{
-    char command[512];
-    FILE *f;
-
-    snprintf(command, sizeof(command),
-             "grep -aoh 'exec_[0-9a-f]*' %s/skillvm.db-wal %s/skillvm.db | head -1", h->data,
-             h->data);
-    f = popen(command, "re");
-    assert_non_null(f);
-    snprintf(path, size, "/v1/executions/");
-    assert_non_null(fgets(path + strlen(path), 38, f));
-    pclose(f);
+    harness_wait_executions(h, "running", 1);
+    a = harness_get(h, "/v1/executions");
+    answer_execution_path(&a, path, size);
+    answer_finish(&a);
 }
 
 /* Waits until so many have their answer. */
@@ -246,9 +230,7 @@ static void overload_is_429(void **state)
     harness_wait_ready(&h);
     start_client(&running, &h,
                  "{\"skill\":\"demo\",\"timeout\":600,\"env\":{\"FAKE\":\"ticks\"}}");
-    wait_children(&h, 1);
-    find_execution(&h, path, sizeof(path));
-    harness_wait_executions(&h, "running", 1);
+    find_running(&h, path, sizeof(path));
     for (size_t i = 0; i < 5; i++)
         start_client(&others[i], &h, "{\"skill\":\"demo\"}");
     wait_answered(others, 5, 4);
@@ -284,9 +266,8 @@ static void stopping_cancels_what_runs(void **state)
     begin(&h, "boot", "restore", extra);
     harness_wait_ready(&h);
     start_client(&running, &h, ticks);
-    wait_children(&h, 1);
-    start_client(&queued, &h, ticks);
     harness_wait_executions(&h, "running", 1);
+    start_client(&queued, &h, ticks);
     harness_wait_executions(&h, "accepted", 1);
     assert_int_equal(harness_stop(&h, SIGTERM), 0);
     pthread_join(running.thread, NULL);
@@ -348,9 +329,9 @@ static void a_killed_daemon_leaves_no_machine(void **state)
     begin(&h, "boot", "restore", NULL);
     harness_wait_ready(&h);
     start_client(&running, &h, "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"hang\"}}");
-    wait_children(&h, 1);
+    find_running(&h, path, sizeof(path));
+    harness_wait_children(&h, 1);
     machine = harness_first_child(&h);
-    find_execution(&h, path, sizeof(path));
     expect(harness_get(&h, path), 200, "\"status\":\"");
     assert_int_equal(harness_stop(&h, SIGKILL), -1);
     pthread_join(running.thread, NULL);
@@ -380,10 +361,8 @@ static void cancel_ends_what_runs_and_what_waits(void **state)
     begin(&h, "boot", "restore", extra);
     harness_wait_ready(&h);
     start_client(&running, &h, ticks);
-    wait_children(&h, 1);
-    find_execution(&h, path, sizeof(path));
+    find_running(&h, path, sizeof(path));
     start_client(&queued, &h, ticks);
-    harness_wait_executions(&h, "running", 1);
     harness_wait_executions(&h, "accepted", 1);
     expect(harness_request(&h, "DELETE", path, "", NULL, 0), 202, "\"status\":\"cancelling\"");
     pthread_join(running.thread, NULL);
@@ -392,7 +371,7 @@ static void cancel_ends_what_runs_and_what_waits(void **state)
     expect(harness_request(&h, "DELETE", "/v1/executions/exec_00000000000000000000000000000000",
                            "", NULL, 0),
            404, "not_found");
-    wait_children(&h, 1);
+    harness_wait_children(&h, 1);
     assert_int_equal(harness_stop(&h, SIGKILL), -1);
     pthread_join(queued.thread, NULL);
     answer_finish(&queued.answer);
@@ -429,8 +408,7 @@ static void cancel_comes_too_late(void **state)
     begin(&h, "boot", "restore", NULL);
     harness_wait_ready(&h);
     start_client(&running, &h, ENDLESS("hang-collect"));
-    wait_children(&h, 1);
-    find_execution(&h, path, sizeof(path));
+    find_running(&h, path, sizeof(path));
     wait_collecting(&h);
     expect(harness_request(&h, "DELETE", path, "", NULL, 0), 409, "has ended already");
     expect(harness_get(&h, path), 200, "\"status\":\"running\"");

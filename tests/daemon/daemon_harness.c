@@ -377,10 +377,13 @@ uint16_t harness_find_port(void)
                                   .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
     socklen_t len = sizeof(address);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int on = 1;
 
+    /* It stays bound until this process ends: to others, who look for one too, it is taken, and
+     * who listens with this option may have it. */
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    close(fd);
     return ntohs(address.sin_port);
 }
 
@@ -480,6 +483,17 @@ unsigned harness_count_children(const struct harness *h)
     pid_t first;
 
     return list_children(h, 0, &first);
+}
+
+void harness_wait_children(const struct harness *h, unsigned n)
+{
+    unsigned seen = harness_count_children(h);
+
+    for (int i = 0; i < TRIES && seen != n; i++) {
+        usleep(20000);
+        seen = harness_count_children(h);
+    }
+    assert_int_equal(seen, n);
 }
 
 void harness_kill_children(const struct harness *h)

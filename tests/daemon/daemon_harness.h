@@ -38,7 +38,8 @@ int harness_stop(struct harness *h, int signal_number);
 /* Stops it if need be and removes the folder. */
 void harness_finish(struct harness *h);
 
-/* A port of 127.0.0.1 that nobody listens on. */
+/* A port of 127.0.0.1 that nobody listens on, and that nobody else is given: for one that
+ * listens with SO_REUSEADDR. */
 uint16_t harness_find_port(void);
 /* A connection to the socket. */
 int harness_connect(const struct harness *h);
@@ -85,6 +86,8 @@ struct answer harness_push_files(const struct harness *h, const struct harness_f
 
 /* How many processes have the daemon as their parent. */
 unsigned harness_count_children(const struct harness *h);
+/* Waits until so many do. */
+void harness_wait_children(const struct harness *h, unsigned n);
 /* Kills them, of which there are some: its machines. */
 void harness_kill_children(const struct harness *h);
 /* One of them; -1 when there is none. */

@@ -213,6 +213,14 @@ static void wait_end(const struct harness *h, const char *path, const char *part
     fail_msg("%s does not end", path);
 }
 
+/* What nobody uses any more goes a moment later. */
+static void wait_snapshots(const struct harness *h, unsigned n)
+{
+    for (int i = 0; i < TRIES && harness_count_files(h, "snapshots") != n; i++)
+        usleep(20000);
+    assert_int_equal(harness_count_files(h, "snapshots"), n);
+}
+
 /* The one that waits has had no machine of its image yet, nor has anybody. */
 static void who_waits_or_runs_keeps_what_was_chosen(void **state)
 {
@@ -237,9 +245,7 @@ static void who_waits_or_runs_keeps_what_was_chosen(void **state)
     wait_end(h, later, "\"image\":\"tools\"," SAYS("restore, first"));
     expect(harness_run(h, IN("tools")), 200, SAYS("restore, second"));
     /* And nothing is kept of those: python's snapshot is there, and that of tools. */
-    for (int i = 0; i < TRIES && harness_count_files(h, "snapshots") != 2; i++)
-        usleep(20000);
-    assert_int_equal(harness_count_files(h, "snapshots"), 2);
+    wait_snapshots(h, 2);
 }
 
 /* One takes it up, and the others find it there, whatever runs meanwhile. */
@@ -304,7 +310,7 @@ static void a_start_finds_the_same(void **state)
     make(h, "tools", "restore, first");
     reload(h, "\"added\":[\"tools\"]");
     expect(harness_run(h, IN("tools")), 200, SAYS("restore, first"));
-    assert_int_equal(harness_count_files(h, "snapshots"), 2);
+    wait_snapshots(h, 2);
     assert_int_equal(harness_stop(h, SIGTERM), 0);
     harness_start(h, one);
     harness_wait_ready(h);

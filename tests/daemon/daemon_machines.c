@@ -7,7 +7,6 @@
 
 #include "tests/daemon/tenants_world.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -464,20 +463,25 @@ static void places_are_bounded(void **state)
 /* A burst of others' leaves nobody without: there are more fresh ones after it. */
 static void fresh_ones_follow_the_demand(void **state)
 {
-    static const char fresh[] = "{\"skill\":\"demo\",\"fresh\":true}";
+    double parked = 0;
     struct world w;
+    char id[ID_SIZE];
 
     (void)state;
     set(NULL, "8");
-    begin(&w, "2", "1");
+    begin(&w, "8", "1");
     wait_metric(&w, PARKED("fresh"), 1);
-    for (int i = 0; i < 12; i++)
-        expect(run_as(&w, &w.a, fresh), 200, "\"machine\":\"fresh\"");
-    for (int i = 0; i < 6000 && metric(&w, PARKED("fresh")) < 2; i++)
-        usleep(10000);
-    assert_true(metric(&w, PARKED("fresh")) >= 2);
-    assert_true(metric(&w, PARKED("fresh")) <= 8);
-    assert_true(metric(&w, TAKES("fresh")) >= 1);
+    /* Half of the demand is forgotten each second, maybe before a slow machine has made two. */
+    for (int n = 1; n <= 480 && parked < 2; n++) {
+        submit(&w, &w.a, "{\"skill\":\"demo\",\"fresh\":true,\"async\":true}", id);
+        if (n % 8 > 0)
+            continue;
+        wait_metric(&w, "skillvm_execution_seconds_count", n);
+        for (int i = 0; i < 400 && parked < 2; i++, usleep(10000))
+            parked = metric(&w, PARKED("fresh"));
+    }
+    assert_true(parked >= 2 && parked <= 8);
+    assert_true(metric(&w, TAKES("fresh")) >= 1 && metric(&w, TAKES("reused")) == 0);
     end(&w);
 }
 
@@ -529,7 +533,7 @@ static void none_outlives_its_daemon(void **state)
         begin(&w, "1", "1");
         used = who(&w, &w.a, WHO);
         wait_metric(&w, PARKED("fresh"), 1);
-        assert_int_equal(harness_count_children(&w.h), 2);
+        harness_wait_children(&w.h, 2);
         assert_int_equal(harness_stop(&w.h, signals[i]), i == 0 ? 0 : -1);
         wait_dead((pid_t)used.pid);
         harness_finish(&w.h);

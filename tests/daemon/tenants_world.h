@@ -10,7 +10,7 @@
 
 #define SLEEP(ms) "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"sleep\",\"FAKE_DATA\":\"" ms "\"}}"
 #define ASYNC(how, data)                                                                       \
-    "{\"skill\":\"demo\",\"async\":true,\"timeout\":60,\"env\":{\"FAKE\":\"" how               \
+    "{\"skill\":\"demo\",\"async\":true,\"timeout\":600,\"env\":{\"FAKE\":\"" how              \
     "\",\"FAKE_DATA\":\"" data "\"}}"
 #define ID_SIZE 38
 
@@ -43,14 +43,14 @@ void set_limits(const struct world *w, const struct tenant *t, const char *limit
 /* Begins an execution whose JSON says "async". */
 void submit(const struct world *w, const struct tenant *t, const char *json,
             char ret_id[ID_SIZE]);
-/* Waits up to ten seconds. */
+/* Waits as long as a slow machine may take. */
 void wait_status(const struct world *w, const struct tenant *t, const char *id,
                  const char *status);
 /* A value of /metrics, whose text is checked; 0 for a series that is not there. */
 double metric(const struct world *w, const char *series);
 /* The sum of two series as of one moment. */
 double metric_sum(const struct world *w, const char *one, const char *other);
-/* Waits up to ten seconds until it is so. */
+/* The same until it is so. */
 void wait_metric(const struct world *w, const char *series, double value);
 /* The same of a tenant; label is "" or ,name="value". */
 double metric_of(const struct world *w, const struct tenant *t, const char *name,

@@ -180,7 +180,7 @@ test("closing the client ends it, and what it ran", async () => {
     });
     await running;
     await other.client.close();
-    assert.throws(() => process.kill(pid, 0));
+    await until(() => { try { return !process.kill(pid, 0); } catch { return true; } });
     await until(async () => (await daemon.executions("sleepy"))[0].status === "cancelled");
     await sleep(10);
     assert.equal(other.log(), "");

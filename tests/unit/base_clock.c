@@ -52,7 +52,7 @@ static void test_timeout(void **state)
     assert_int_equal(clock_timeout_ms(now), 0);
     assert_int_equal(clock_timeout_ms(UINT64_MAX), INT_MAX);
     /* Rounded up: a deadline still ahead never gives 0, which would make poll(2) spin. */
-    assert_in_range(clock_timeout_ms(clock_monotonic_ns() + 10000000000u), 9000, 10000);
+    assert_in_range(clock_timeout_ms(clock_monotonic_ns() + 600000000000u), 540000, 600000);
 }
 
 /* Nobody signals: a wait ends by its deadline, and one that is over does not wait at all. */

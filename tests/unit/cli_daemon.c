@@ -78,7 +78,7 @@ static pid_t start_daemon(void)
               "--data", cli.data_dir, (char *)NULL);
         _exit(127);
     }
-    for (unsigned i = 0; peer_find(cli.socket_path, &found) != 0 && i < 1000; i++)
+    for (unsigned i = 0; peer_find(cli.socket_path, &found) != 0 && i < 6000; i++)
         usleep(10000);
     assert_int_equal(found, pid);
     return pid;

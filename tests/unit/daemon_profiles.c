@@ -241,7 +241,7 @@ static void one_that_is_due_is_made_anew_while_it_is_asked_for(void **state)
     (void)visit_profile(f, "", "csv");
     set_limits(f, 8, 1ull << 40, 100);
     WAIT_FOR(!snapshot_is_current(old) || (visit_profile(f, "", "csv"), false));
-    for (int i = 0; i < 1000 && !now; i++) {
+    for (int i = 0; i < 6000 && !now; i++) {
         now = snapshots_current(f->snapshots, 1);
         (void)visit_profile(f, "", "csv");
         usleep(10000);
@@ -369,7 +369,7 @@ static void a_scope_without_room_is_told(void **state)
     write_file(f->kernel, "boot");
     /* It is tried again, and until then who comes waits; a try that has begun may still fail.
      */
-    for (int i = 0; i < 1000 && machine_take(f->pool, &wish, -1, &m, &err) < 0; i++)
+    for (int i = 0; i < 6000 && machine_take(f->pool, &wish, -1, &m, &err) < 0; i++)
         usleep(10000);
     assert_non_null(m);
     machine_release(m);

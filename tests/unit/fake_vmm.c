@@ -154,7 +154,7 @@ static void expect_old_end(struct fake *f)
 {
     struct pollfd p = {.fd = f->old_fd};
 
-    if (poll(&p, 1, 5000) != 1 || fd_write_full(f->old_fd, "late", 4) == 0)
+    if (poll(&p, 1, 60000) != 1 || fd_write_full(f->old_fd, "late", 4) == 0)
         fake_die("the stream of the run before is still open");
     fd_close(&f->old_fd);
 }

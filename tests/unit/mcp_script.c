@@ -308,7 +308,7 @@ unsigned script_deletes(const char *path)
 {
     unsigned n = 0;
 
-    for (int i = 0; i < 1000 && n == 0; i++) {
+    for (int i = 0; i < 60000 && n == 0; i++) {
         pthread_mutex_lock(&script.lock);
         for (size_t k = 0; k < script.n_deleted && k < 64; k++)
             n += strcmp(script.deleted[k], path) == 0;

@@ -53,8 +53,10 @@ void nodes_wait_objects(const struct harness *h, unsigned n);
 const char *nodes_path_of(const char *id);
 /* What the servers have of an execution, the caller's; NULL: nothing. */
 char *nodes_record_of(const struct nats_world *w, const char *id);
-/* Sends an asynchronous one, which is accepted. */
+/* Sends an asynchronous one, which is accepted; again where servers did not answer in time. */
 void nodes_submit(const struct harness *h, const char *json, char ret[38]);
+/* Asks a node to end one, in the same way. */
+void nodes_ask_end(const struct harness *h, const char *id);
 /* Ends one at a node, and waits until it says so. */
 void nodes_cancel(const struct harness *h, const char *id);
 /* The id of the execution that an answer names; finishes the answer. */

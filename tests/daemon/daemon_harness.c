@@ -285,6 +285,21 @@ void harness_wait_executions(const struct harness *h, const char *status, unsign
     fail_msg("there are never %u executions that are %s", n, status);
 }
 
+void harness_wait_answer(const struct harness *h, const char *path, int status,
+                         const char *part)
+{
+    for (int i = 0; i < TRIES; i++) {
+        struct answer a = harness_get(h, path);
+        bool is_so = a.status == status && answer_has(&a, part);
+
+        answer_finish(&a);
+        if (is_so)
+            return;
+        usleep(20000);
+    }
+    harness_expect(harness_get(h, path), status, part);
+}
+
 bool harness_metrics_have(const struct harness *h, const char *text)
 {
     struct answer a = harness_get(h, "/metrics");
@@ -487,6 +502,13 @@ void harness_kill_children(const struct harness *h)
     pid_t first;
 
     assert_int_not_equal(list_children(h, SIGKILL, &first), 0);
+}
+
+void harness_tell_children(const struct harness *h)
+{
+    pid_t first;
+
+    assert_int_not_equal(list_children(h, SIGUSR1, &first), 0);
 }
 
 pid_t harness_first_child(const struct harness *h)

@@ -391,11 +391,12 @@ uint16_t harness_find_port(void)
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
     socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    close(fd);
+    /* It stays bound until the test ends: that is what keeps the port. */
     return ntohs(address.sin_port);
 }
 

@@ -39,7 +39,8 @@ int harness_stop(struct harness *h, int signal_number);
 /* Stops it if need be and removes the folder. */
 void harness_finish(struct harness *h);
 
-/* A port of 127.0.0.1 that nobody listens on. */
+/* A port of 127.0.0.1 that nobody listens on, and that nobody else is given while the test is
+   there; who listens with SO_REUSEADDR may, any number of times. */
 uint16_t harness_find_port(void);
 /* A connection to the socket. */
 int harness_connect(const struct harness *h);

@@ -84,6 +84,19 @@ void nodes_wait_log(const char *path, const char *text, unsigned times)
     }
 }
 
+void nodes_begin_stop(const struct harness *h)
+{
+    uint64_t until = deadline();
+
+    assert_int_equal(kill(h->pid, SIGTERM), 0);
+    /* A node that stops accepts no connection any more. */
+    while (access(h->socket, F_OK) == 0) {
+        if (clock_monotonic_ns() > until)
+            fail_msg("it does not stop");
+        usleep(PAUSE_US);
+    }
+}
+
 void nodes_stop(struct harness *h)
 {
     assert_int_equal(harness_stop(h, SIGTERM), 0);

@@ -24,6 +24,8 @@ void nodes_start_logged(struct harness *h, const struct nats_world *w, const cha
 unsigned nodes_count_log(const char *path, const char *text);
 /* Waits until it says it at least so often. */
 void nodes_wait_log(const char *path, const char *text, unsigned times);
+/* Has a node end in order, and waits until it is about to. */
+void nodes_begin_stop(const struct harness *h);
 /* Ends a node; its folder stays for nodes_start, or goes. */
 void nodes_stop(struct harness *h);
 void nodes_end(struct harness *h);

@@ -500,13 +500,38 @@ static bool is_answered(const int fds[LISTS])
     return poll(all, LISTS, 0) > 0;
 }
 
-/* While lists of tools wait for servers that say nothing, others' archives are looked at. */
-static void who_waits_for_servers_holds_nobody_up(void **state)
+/* How many archives are looked at while lists of tools wait for servers that say nothing. */
+static unsigned look_meanwhile(const struct world *w, const char *tar, size_t len)
 {
     static const char get[] = "GET /v1/tools HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-    struct world w = {0};
     unsigned n = 0;
     int fds[LISTS];
+
+    harness_freeze(w->nats.servers[0].pid);
+    for (size_t i = 0; i < LISTS; i++) {
+        fds[i] = harness_connect(&w->b);
+        assert_int_equal(fd_write_full(fds[i], get, strlen(get)), 0);
+    }
+    for (; !is_answered(fds); n++)
+        expect(harness_request(&w->b, "POST", SKILLS "/validate",
+                               "Content-Type: application/octet-stream\r\n", tar, len),
+               200, "\"valid\":true");
+    assert_int_equal(kill(w->nats.servers[0].pid, SIGCONT), 0);
+    for (size_t i = 0; i < LISTS; i++) {
+        expect(harness_read_answer(fds[i]), 200, "run_code");
+        close(fds[i]);
+    }
+    return n;
+}
+
+/*
+ * Lists that wait hold up no archives of others. Behind them it would have been the first one
+ * that waits, each time; a busy machine may not get to more now and then.
+ */
+static void who_waits_for_servers_holds_nobody_up(void **state)
+{
+    struct world w = {0};
+    unsigned n = 0;
     size_t len;
     char *tar = harness_skill("looked", "1.0", "print(1)", &len);
 
@@ -514,23 +539,12 @@ static void who_waits_for_servers_holds_nobody_up(void **state)
     begin(&w);
     expect(push(&w.a, "demo", "print(1)"), 201, "demo");
     nodes_wait(&w.b, SKILLS, 200, "\"name\":\"demo\"");
-    harness_freeze(w.nats.servers[0].pid);
-    for (size_t i = 0; i < LISTS; i++) {
-        fds[i] = harness_connect(&w.b);
-        assert_int_equal(fd_write_full(fds[i], get, strlen(get)), 0);
+    for (unsigned tries = 0; n < 3 && tries < 4; tries++) {
+        nats_wait_node(&w.b, NODE_JOINED);
+        n = look_meanwhile(&w, tar, len);
     }
-    for (; !is_answered(fds); n++)
-        expect(harness_request(&w.b, "POST", SKILLS "/validate",
-                               "Content-Type: application/octet-stream\r\n", tar, len),
-               200, "\"valid\":true");
     print_message("%u archives were looked at meanwhile\n", n);
-    /* Behind them it would have been the first one that waits. */
     assert_true(n >= 3);
-    assert_int_equal(kill(w.nats.servers[0].pid, SIGCONT), 0);
-    for (size_t i = 0; i < LISTS; i++) {
-        expect(harness_read_answer(fds[i]), 200, "run_code");
-        close(fds[i]);
-    }
     free(tar);
     end(&w);
 }

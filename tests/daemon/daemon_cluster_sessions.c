@@ -287,6 +287,22 @@ static void wait_stored(const struct harness *h, unsigned n)
     nodes_wait(h, TENANTS "/acme", 200, part);
 }
 
+/* Waits until a node has so many of its executions, with what they left. */
+static void wait_ran(const struct harness *h, const char *headers, unsigned n)
+{
+    for (unsigned i = 0;; i++) {
+        struct answer a = request(h, headers, "GET", "/v1/executions?status=success", NULL);
+        unsigned found = answer_count(&a, "execution_id");
+
+        answer_finish(&a);
+        if (found == n)
+            return;
+        if (i == 5000)
+            fail_msg("%u of its executions are known, never %u", found, n);
+        usleep(10000);
+    }
+}
+
 static void it_counts_once_over_all_nodes(void **state)
 {
     struct world w = {0};
@@ -311,6 +327,9 @@ static void it_counts_once_over_all_nodes(void **state)
     expect(session_run_as(&w.a, headers, "t", "session", "a=one"), 200, "storage_bytes");
     expect(request(&w.a, headers, "GET", SESSIONS "/s", NULL), 200, "\"files\":1");
     expect(request(&w.a, headers, "GET", SESSIONS "/t", NULL), 404, "");
+    /* Those of the other node are heard of. */
+    wait_ran(&w.a, headers, 4);
+    wait_ran(&w.b, headers, 4);
     before = stored(&w.a);
     wait_stored(&w.b, before);
     expect(request(&w.a, headers, "DELETE", SESSIONS "/s", NULL), 204, "");

@@ -285,6 +285,21 @@ void harness_wait_executions(const struct harness *h, const char *status, unsign
     fail_msg("there are never %u executions that are %s", n, status);
 }
 
+void harness_wait_answer(const struct harness *h, const char *path, int status,
+                         const char *part)
+{
+    for (int i = 0; i < TRIES; i++) {
+        struct answer a = harness_get(h, path);
+        bool is_so = a.status == status && answer_has(&a, part);
+
+        answer_finish(&a);
+        if (is_so)
+            return;
+        usleep(20000);
+    }
+    harness_expect(harness_get(h, path), status, part);
+}
+
 bool harness_metrics_have(const struct harness *h, const char *text)
 {
     struct answer a = harness_get(h, "/metrics");
@@ -376,14 +391,12 @@ uint16_t harness_find_port(void)
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
     socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const int on = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
-    /* It stays bound until this process ends: to others, who look for one too, it is taken, and
-     * who listens with this option may have it. */
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    /* It stays bound until the test ends: that is what keeps the port. */
     return ntohs(address.sin_port);
 }
 
@@ -501,6 +514,13 @@ void harness_kill_children(const struct harness *h)
     pid_t first;
 
     assert_int_not_equal(list_children(h, SIGKILL, &first), 0);
+}
+
+void harness_tell_children(const struct harness *h)
+{
+    pid_t first;
+
+    assert_int_not_equal(list_children(h, SIGUSR1, &first), 0);
 }
 
 pid_t harness_first_child(const struct harness *h)

@@ -33,13 +33,14 @@ void harness_wait_listening(const struct harness *h);
 void harness_wait_ready(struct harness *h);
 /* Stops a child of the test, all of whose threads stand still then; SIGCONT ends that. */
 void harness_freeze(pid_t pid);
-/* Sends a signal and waits for its end. Its exit status, or -1 for a death by signal. */
+/* Sends a signal (0: none) and waits for its end. Its exit status, or -1 for a death by signal.
+ */
 int harness_stop(struct harness *h, int signal_number);
 /* Stops it if need be and removes the folder. */
 void harness_finish(struct harness *h);
 
-/* A port of 127.0.0.1 that nobody listens on, and that nobody else is given: for one that
- * listens with SO_REUSEADDR. */
+/* A port of 127.0.0.1 that nobody listens on, and that nobody else is given while the test is
+   there; who listens with SO_REUSEADDR may, any number of times. */
 uint16_t harness_find_port(void);
 /* A connection to the socket. */
 int harness_connect(const struct harness *h);
@@ -66,6 +67,9 @@ struct answer harness_get(const struct harness *h, const char *path);
 struct answer harness_run(const struct harness *h, const char *json);
 /* Waits until so many executions have this status. */
 void harness_wait_executions(const struct harness *h, const char *status, unsigned n);
+/* Waits until a GET gives this status and this part. */
+void harness_wait_answer(const struct harness *h, const char *path, int status,
+                         const char *part);
 /* Whether /metrics has a text, which may begin and end with newlines. */
 bool harness_metrics_have(const struct harness *h, const char *text);
 /* Waits until it has, or until it has not. */
@@ -90,6 +94,8 @@ unsigned harness_count_children(const struct harness *h);
 void harness_wait_children(const struct harness *h, unsigned n);
 /* Kills them, of which there are some: its machines. */
 void harness_kill_children(const struct harness *h);
+/* Tells what waits for it ("told") to end. */
+void harness_tell_children(const struct harness *h);
 /* One of them; -1 when there is none. */
 pid_t harness_first_child(const struct harness *h);
 unsigned harness_count_fds(const struct harness *h);

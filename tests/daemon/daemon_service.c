@@ -95,18 +95,7 @@ static void end(struct service *s)
 /* Waits until an answer of /ready has this status and part. */
 static void wait_answer(const struct service *s, int status, const char *part)
 {
-    struct answer a = {0};
-
-    for (int i = 0; i < 1500; i++) {
-        a = harness_get(&s->h, "/ready");
-        if (a.status == status && strstr(a.body, part)) {
-            answer_finish(&a);
-            return;
-        }
-        answer_finish(&a);
-        usleep(20000);
-    }
-    expect(harness_get(&s->h, "/ready"), status, part);
+    harness_wait_answer(&s->h, "/ready", status, part);
 }
 
 static void the_manager_is_told(void **state)
@@ -184,14 +173,7 @@ static void a_watermark_refuses_what_is_new(void **state)
         expect(a, 503, "\"error\":\"overloaded\"");
         assert_int_equal(harness_push(&s.h, "other", "1.0", "print(1)"), 503);
         hear(&s, "STATUS=accepting nothing new");
-        for (int tries = 0; tries < 1500; tries++) {
-            a = harness_get(&s.h, path);
-            if (answer_has(&a, "\"status\":\"timeout\""))
-                break;
-            answer_finish(&a);
-            usleep(20000);
-        }
-        expect(a, 200, "\"status\":\"timeout\"");
+        harness_wait_answer(&s.h, path, 200, "\"status\":\"timeout\"");
         harness_write(&s.h, "skillvmd.yaml",
                       "watermarks: {disk_free: 1KiB, memory_free: 1KiB}\n");
         assert_int_equal(kill(s.h.pid, SIGHUP), 0);
@@ -315,24 +297,28 @@ static void what_cannot_change_stays(void **state)
 /* What waits is ended with the reason and what runs may end: both are on disk afterwards. */
 static void stopping_loses_nothing(void **state)
 {
-    static const char *const extra[] = {"--max-running", "1", "--stop-timeout", "30", NULL};
-    char running[64], waiting[64];
+    static const char *const extra[] = {"--max-running", "1", "--stop-timeout", "300", NULL};
+    char running[64], waiting[64], log[72];
     struct service s;
     struct answer a;
 
     (void)state;
     begin(&s, "", extra);
-    a = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":8,\"async\":true,"
-                          "\"env\":{\"FAKE\":\"hang\"}}");
+    a = harness_run(&s.h, "{\"skill\":\"demo\",\"timeout\":600,\"async\":true,"
+                          "\"env\":{\"FAKE\":\"told\"}}");
     answer_execution_path(&a, running, sizeof(running));
     expect(a, 202, "accepted");
-    harness_wait_executions(&s.h, "running", 1);
+    snprintf(log, sizeof(log), "%s/logs", running);
+    harness_wait_answer(&s.h, log, 200, "waits");
     a = harness_run(&s.h, "{\"skill\":\"demo\",\"async\":true}");
     answer_execution_path(&a, waiting, sizeof(waiting));
     expect(a, 202, "accepted");
-    assert_int_equal(harness_stop(&s.h, SIGTERM), 0);
+    assert_int_equal(kill(s.h.pid, SIGTERM), 0);
+    hear(&s, "STATUS=stopping: 1 executions may go on for 300 s");
+    harness_tell_children(&s.h);
+    assert_int_equal(harness_stop(&s.h, 0), 0);
     harness_start(&s.h, NULL);
-    expect(harness_get(&s.h, running), 200, "\"status\":\"timeout\"");
+    expect(harness_get(&s.h, running), 200, "\"status\":\"success\"");
     expect(harness_get(&s.h, waiting), 200, "the daemon stopped before this execution ran");
     end(&s);
 }

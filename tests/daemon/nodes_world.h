@@ -24,6 +24,8 @@ void nodes_start_logged(struct harness *h, const struct nats_world *w, const cha
 unsigned nodes_count_log(const char *path, const char *text);
 /* Waits until it says it at least so often. */
 void nodes_wait_log(const char *path, const char *text, unsigned times);
+/* Has a node end in order, and waits until it is about to. */
+void nodes_begin_stop(const struct harness *h);
 /* Ends a node; its folder stays for nodes_start, or goes. */
 void nodes_stop(struct harness *h);
 void nodes_end(struct harness *h);
@@ -53,8 +55,10 @@ void nodes_wait_objects(const struct harness *h, unsigned n);
 const char *nodes_path_of(const char *id);
 /* What the servers have of an execution, the caller's; NULL: nothing. */
 char *nodes_record_of(const struct nats_world *w, const char *id);
-/* Sends an asynchronous one, which is accepted. */
+/* Sends an asynchronous one, which is accepted; again where servers did not answer in time. */
 void nodes_submit(const struct harness *h, const char *json, char ret[38]);
+/* Asks a node to end one, in the same way. */
+void nodes_ask_end(const struct harness *h, const char *id);
 /* Ends one at a node, and waits until it says so. */
 void nodes_cancel(const struct harness *h, const char *id);
 /* The id of the execution that an answer names; finishes the answer. */

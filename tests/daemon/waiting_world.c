@@ -20,7 +20,7 @@ void waiting_fill(const struct harness *h, char ret[38])
 
 void waiting_end(const struct harness *h, const char *id)
 {
-    harness_expect(harness_request(h, "DELETE", nodes_path_of(id), "", "", 0), 202, "");
+    nodes_ask_end(h, id);
 }
 
 void waiting_begin_free(struct waiting_world *w, const char *a_name, const char *a_lines,

@@ -547,6 +547,8 @@ void fake_behave(struct fake *f)
     } else if (strcmp(how, "ticks") == 0 || strcmp(how, "deaf") == 0 ||
                strcmp(how, "chatty") == 0) {
         fake_tick(f);
+    } else if (strcmp(how, "told") == 0) {
+        fake_wait_told(f);
     } else if (strncmp(how, "net", 3) == 0) {
         fake_net_behave(f);
     } else if (strcmp(how, "burn") == 0) {

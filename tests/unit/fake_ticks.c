@@ -4,6 +4,7 @@
 #include "guest-init/proto.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,4 +46,18 @@ void fake_tick(const struct fake *f)
             }
         }
     }
+}
+
+void fake_wait_told(const struct fake *f)
+{
+    sigset_t told;
+    int number;
+
+    (void)sigemptyset(&told);
+    (void)sigaddset(&told, SIGUSR1);
+    /* Before it says so: it is not lost. */
+    (void)sigprocmask(SIG_BLOCK, &told, NULL);
+    fake_send_text(f, PROTO_STDOUT, "waits\n");
+    (void)sigwait(&told, &number);
+    fake_finish(f, 0, 0, 0);
 }

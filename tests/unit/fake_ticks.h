@@ -10,5 +10,7 @@
  * "chatty" says much first, on both streams in turn, with characters that come in two parts.
  */
 void fake_tick(const struct fake *f);
+/* Says "waits", and ends well once its process has SIGUSR1. */
+void fake_wait_told(const struct fake *f);
 
 #endif

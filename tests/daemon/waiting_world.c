@@ -158,13 +158,5 @@ void waiting_tell_b(const struct waiting_world *w, const char *id)
 
 void waiting_stop_a(const struct waiting_world *w)
 {
-    uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-
-    assert_int_equal(kill(w->a.pid, SIGTERM), 0);
-    /* A node that stops accepts no connection any more. */
-    while (access(w->a.socket, F_OK) == 0) {
-        if (clock_monotonic_ns() > until_ns)
-            fail_msg("it does not stop");
-        usleep(10000);
-    }
+    nodes_begin_stop(&w->a);
 }

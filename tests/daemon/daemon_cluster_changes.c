@@ -233,13 +233,16 @@ static bool is_refused_soon(const struct world *w)
 static void a_key_is_revoked_everywhere_within_a_second(void **state)
 {
     struct world w = {0};
+    bool is_soon;
 
     (void)state;
     begin(&w);
     nodes_tenant(&w.a, "acme");
     nodes_wait(&w.c, TENANTS "/acme", 200, "");
-    if (!is_refused_soon(&w) && !is_refused_soon(&w))
-        fail_msg("a key that was revoked is taken for longer");
+    is_soon = is_refused_soon(&w);
+    if (!is_soon)
+        is_soon = is_refused_soon(&w);
+    assert_true(is_soon);
     end(&w);
 }
 

@@ -36,6 +36,6 @@ skillvm_unit(skill_profile apiskill)
 add_executable(skill_imports_show skill_imports_show.c)
 target_link_libraries(skill_imports_show PRIVATE apiskill base)
 set_target_properties(skill_imports_show PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests EXCLUDE_FROM_ALL OFF)
 skillvm_script(unit_skill_imports_ast /usr/bin/python3
     ${CMAKE_CURRENT_SOURCE_DIR}/skill_imports.py ${CMAKE_BINARY_DIR}/tests/skill_imports_show)

@@ -6,6 +6,7 @@
 #include "api/skill/frontmatter.h"
 #include "api/skill/ingest.h"
 #include "api/skill/language.h"
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -25,12 +26,10 @@ static int compare_paths(const void *a, const void *b)
 
 int skill_archive_add(struct skill_archive *archive, const struct archive_entry_info *entry)
 {
-    struct archive_entry_info *entries = archive->entries, copy = *entry;
-    const size_t n = archive->n_entries;
+    struct archive_entry_info *entries =
+        array_room(archive->entries, archive->n_entries, sizeof(*entries));
+    struct archive_entry_info copy = *entry;
 
-    /* Room for as many again: one more each time could be a copy of all of them each time. */
-    if ((n & (n - 1)) == 0)
-        entries = reallocarray(entries, n > 0 ? 2 * n : 1, sizeof(*entries));
     if (!entries)
         return -ENOMEM;
     archive->entries = entries;

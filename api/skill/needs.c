@@ -8,6 +8,7 @@
 #include "api/skill/language.h"
 #include "api/skill/needs_internal.h"
 #include "api/skill/shell_scan.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 
@@ -44,12 +45,9 @@ static int copy(const char *text, char **ret)
 
 static int append(struct needs *needs, const struct needs_item *item)
 {
-    struct needs_item *items = needs->items, added = *item;
-    const size_t n = needs->len;
+    struct needs_item *items = array_room(needs->items, needs->len, sizeof(*items));
+    struct needs_item added = *item;
 
-    /* As in skill_archive_add. */
-    if ((n & (n - 1)) == 0)
-        items = reallocarray(items, n > 0 ? 2 * n : 1, sizeof(*items));
     if (!items)
         return -ENOMEM;
     needs->items = items;

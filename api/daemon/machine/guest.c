@@ -439,8 +439,12 @@ static int tell_end(struct guest *g, struct err *err)
     const uint64_t until_ns = no_later(g, clock_monotonic_ns() + REASON_NS);
     struct pollfd control = {.fd = g->vm->control_fd, .events = POLLIN};
 
-    while (!g->control_ended && poll(&control, 1, clock_timeout_ms(until_ns)) > 0)
+    /* What a process says that was taken over may never end. */
+    for (bool late = false; !g->control_ended && !late;) {
+        late = clock_monotonic_ns() >= until_ns;
+        (void)poll(&control, 1, clock_timeout_ms(until_ns));
         read_control(g);
+    }
     if (!g->ended.code)
         return err_set(err, EPIPE,
                        "the guest closed the connection too early (%s the skill ran)", when);

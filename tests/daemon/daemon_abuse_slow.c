@@ -90,10 +90,11 @@ static void silent_connections_end(void **state)
     http_fixture_stop(&f);
 }
 
+static const char slow_head[] = "GET /hello HTTP/1.1\r\nHost: x\r\nX: a";
+
 /* However often a byte comes, the headers as a whole have their time. */
 static void slow_heads_end(void **state)
 {
-    static const char slow[] = "GET /hello HTTP/1.1\r\nHost: x\r\nX: a";
     struct http_fixture f;
 
     (void)state;
@@ -102,7 +103,7 @@ static void slow_heads_end(void **state)
         const uint64_t begin_ns = clock_monotonic_ns();
         int fd = http_fixture_connect(&f, tcp);
 
-        assert_in_range(ms_until_end(begin_ns, fd, slow, 20000), 300, END_MS);
+        assert_in_range(ms_until_end(begin_ns, fd, slow_head, 20000), 300, END_MS);
         harness_expect(harness_read_answer(fd), 408, "\"error\":\"timeout\"");
         close(fd);
     }
@@ -112,7 +113,6 @@ static void slow_heads_end(void **state)
 /* The same after a first request. */
 static void slow_heads_on_kept_connections_end(void **state)
 {
-    static const char slow[] = "GET /hello HTTP/1.1\r\nHost: x\r\nX: a";
     struct http_fixture f;
 
     (void)state;
@@ -121,7 +121,7 @@ static void slow_heads_on_kept_connections_end(void **state)
         int fd = connect_and_greet(&f, tcp);
         const uint64_t begin_ns = clock_monotonic_ns();
 
-        assert_in_range(ms_until_end(begin_ns, fd, slow, 20000), 300, END_MS);
+        assert_in_range(ms_until_end(begin_ns, fd, slow_head, 20000), 300, END_MS);
         close(fd);
         expect_hello(&f, tcp);
     }

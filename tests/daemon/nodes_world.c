@@ -211,20 +211,7 @@ void nodes_wait_key(const struct harness *h, const char *key, int status)
 
 void nodes_wait(const struct harness *h, const char *path, int status, const char *part)
 {
-    uint64_t until = deadline();
-
-    for (;;) {
-        struct answer a = harness_get(h, path);
-        bool good = a.status == status && answer_has(&a, part);
-
-        if (!good && clock_monotonic_ns() > until)
-            fail_msg("%s is never %d with %s, but %d: %s", path, status, part, a.status,
-                     a.body);
-        answer_finish(&a);
-        if (good)
-            return;
-        usleep(PAUSE_US);
-    }
+    harness_wait_answer(h, path, status, part);
 }
 
 void nodes_wait_objects(const struct harness *h, unsigned n)

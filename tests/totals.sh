@@ -20,8 +20,8 @@ check() { # title command…
 }
 
 run_ctest() { # folder labels
-    # Most of them wait for deadlines rather than for the processor: eight slots for each, of which a test
-    # takes four (SKILLVM_SLOTS) or, if it does nothing but wait, one. The limits end what hangs, on a
+    # Most of them wait for deadlines rather than for the processor: eight slots for each, of which
+    # tests/CMakeLists.txt says what a test takes. The limits end what hangs, on a
     # machine however busy: a test; and ctest, which waits for whatever a test left behind.
     timeout --kill-after=10 3000 ctest --test-dir "$1" -j $((8 * jobs)) -L "$2" \
         --output-on-failure --timeout 1200 --no-tests=error --output-junit "$1/junit.xml"

@@ -22,7 +22,7 @@ from cases_reset import scratch_of
 from harness import Beside, Failed, case, check, check_equal, joins, python_skill, wait_until
 from program_driver import BATCH, Programs
 
-PROGRAMS = int(os.environ.get("HOSTILE_PROGRAMS") or 10000)
+PROGRAMS = int(os.environ.get("HOSTILE_PROGRAMS") or 5000)
 # A batch that is to be seen again is run by both.
 JAILED = PROGRAMS * 3 // 10 if PROGRAMS > BATCH else PROGRAMS
 VERIFIED = PROGRAMS - JAILED or PROGRAMS

@@ -15,7 +15,7 @@ from reset_driver import Broken, Trial
 
 BUILT = pathlib.Path(__file__).resolve().parents[1] / "hostile-guest"
 # Each attack by itself, and as many runs of several.
-RESETS = int(os.environ.get("HOSTILE_RESETS") or 200)
+RESETS = int(os.environ.get("HOSTILE_RESETS") or 100)
 
 
 def scratch_of(world, name):

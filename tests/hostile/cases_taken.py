@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A VMM that was taken over: an attacker's code in the real process, jailed, restored and hardened.
 
-tests/hostile/taken_driver.py has it try each thing with all layers, with each of them left out, with each
-of them alone and with none; and with all, or without the filter, in machines of one execution, and that boot.
+tests/hostile/taken_driver.py has it try each thing with all layers and with none, in machines that are used
+again, of one execution, and that boot; and, in the case that takes long, with each layer left out and alone.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ import sys
 
 from cases_limits import own_cgroup
 from cases_reset import scratch_of
-from harness import Skipped, case, check, check_equal, joins, shorten
+from harness import Skipped, case, check, check_equal, joins, long_case, shorten
 from reset_driver import Trial
 from taken_table import ALONE, denied_with, layers_against, layers_against_booting
 
@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILT = HERE.parent / "hostile-guest"
 
 
-def run_driver(world):
+def run_driver(world, *each):
     """{layers: {attempt: [how, effects]}}"""
     if not (BUILT / "skillvm-vmm-taken").exists():
         raise Skipped("skillvm-vmm-taken is not built")
@@ -40,7 +40,7 @@ def run_driver(world):
     with own_cgroup("taken") as folder, out.open("w") as out_file, log.open("w") as log_file:
         done = subprocess.run(
             [sys.executable, "-B", HERE / "taken_driver.py", os.path.join(world.bin_dir, "skillvm-jail")]
-            + [snapshot / "skillvm-vmm-taken", snapshot, host],
+            + [snapshot / "skillvm-vmm-taken", snapshot, host, *each],
             preexec_fn=joins(folder), stdout=out_file, stderr=log_file,
         )
     print(log.read_text(), flush=True)
@@ -57,6 +57,10 @@ def check_denied(found):
     for layers in ("all", "all, vCPU", "once", "once, vCPU", "boot", "boot, vCPU"):
         for attempt, (how, effects) in found[layers].items():
             check(how != 0 and not effects, f"{attempt} with {layers} layers: {how}, {effects}")
+
+
+def check_left_out(found):
+    """That without a layer just that is done against which it stands alone."""
     for layers in found:
         scope, is_without, layer = layers.rpartition("without ")
         against = layers_against_booting if scope == "boot " else layers_against
@@ -79,13 +83,25 @@ def check_alone(found):
         check(denied <= expected, f"{layer} alone denies it {sorted(denied - expected)}, too")
 
 
+def print_ends(found, layers):
+    for attempt, (how, _) in found[layers].items():
+        print(f"  {layers}: {attempt}: {how}", flush=True)
+
+
 @case
 def a_vmm_that_was_taken_over_has_gained_nothing(world):
     found = run_driver(world)
-    for layers in ("all", "without filter"):
-        for attempt, (how, _) in found[layers].items():
-            print(f"  {layers}: {attempt}: {how}", flush=True)
+    print_ends(found, "all")
     check_denied(found)
+
+
+@long_case
+def each_layer_of_a_vmm_denies_what_it_is_said_to(world):
+    """Left out, and alone."""
+    found = run_driver(world, "each")
+    print_ends(found, "without filter")
+    check_denied(found)
+    check_left_out(found)
     check_alone(found)
 
 

@@ -246,7 +246,7 @@ declare -A programs=([unit]=unit_vmm_harden [platform]=unit_vmm_platform [filter
 declare -A cases=(
     [limits]='strict_has_all_layers_as_root no_machine_outlives_what_started_it tenants_share_by_tenant_and_not_by_machine
         an_execution_is_told_that_its_machine_took_too_much an_execution_is_told_that_the_host_was_short_of_memory'
-    [taken]=a_vmm_that_was_taken_over_has_gained_nothing
+    [taken]=each_layer_of_a_vmm_denies_what_it_is_said_to
     [guest]=programs_end_only_their_machine
     [skill]='nothing_is_left_however_it_is_started limits_are_named cannot_become_root cannot_touch_init'
     [damage]=damaged_files_never_start_a_guest

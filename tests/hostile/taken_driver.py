@@ -5,9 +5,10 @@ It is the daemon: skillvm-jail starts the machine for it from a snapshot, with l
 counts is what the host shows afterwards (a secret was told, a server was contacted, the process has
 something that it had not before), not what an attempt says of itself.
 
-    taken_driver.py JAIL TAKEN SNAPSHOT FOLDER
+    taken_driver.py JAIL TAKEN SNAPSHOT FOLDER [each]
 
-prints {layers: {attempt: [how, effects]}} as JSON.
+prints {layers: {attempt: [how, effects]}} as JSON: with all layers and with none, or with each of them
+left out and alone as well.
 """
 
 import array
@@ -474,17 +475,23 @@ def left_to_others(found):
     return [name for name, (how, _) in found["all"].items() if how != "SIGSYS"]
 
 
-def run_all(run):
-    """run(name, layers that are off, attempts, thread, scope). What the filter ends with all layers it ends with
-    fewer: it does not look at them."""
-    everything, names = frozenset(LAYERS), taken_table.ATTEMPTS
-    run("none", everything, names)
+def run_shipped(run):
+    """run(name, layers that are off, attempts, thread, scope). With none it is shown that there is something to
+    deny."""
+    names = taken_table.ATTEMPTS
+    run("none", frozenset(LAYERS), names)
     run("all", frozenset(), names)
     run("all, vCPU", frozenset(), names, "vcpu")
-    run("without filter", {"filter"}, names)
     for scope in ("once", "boot"):
         run(scope, frozenset(), names, scope=scope)
         run(f"{scope}, vCPU", frozenset(), names, "vcpu", scope)
+
+
+def run_each(run):
+    """What the filter ends with all layers it ends with fewer: it does not look at them."""
+    everything, names = frozenset(LAYERS), taken_table.ATTEMPTS
+    run("without filter", {"filter"}, names)
+    for scope in ("once", "boot"):
         run(f"{scope} without filter", {"filter"}, names, scope=scope)
     run("boot without limits", {"limits"}, names, scope="boot")
     for layer in LAYERS[1:]:
@@ -494,7 +501,7 @@ def run_all(run):
 
 
 def main():
-    jail, taken, snapshot, folder = sys.argv[1:]
+    jail, taken, snapshot, folder, *each = sys.argv[1:]
     enter_namespaces(new_secret())
     # It moves this process to where a daemon belongs, which must have no children yet.
     jail_client.Jail(jail, taken).close()
@@ -509,7 +516,9 @@ def main():
         print(f"{name}: {time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True)
 
     try:
-        run_all(run)
+        run_shipped(run)
+        if each:
+            run_each(run)
     finally:
         host.close()
     json.dump(found, sys.stdout)

@@ -57,6 +57,7 @@ console.log(JSON.stringify([y.load("a: [1]"), process.argv, process.cwd(), proce
 
 # What the recipe says it brings, and what that stands on, is there for `require` and for `import`.
 # limit node_modules_are_there_for_both 450
+# long node_modules_are_there_for_both
 case_node_modules_are_there_for_both() {
     need_node
     local modules
@@ -82,6 +83,7 @@ S
 
 # npm does what needs no registry, and where it needs one, it fails at once and the answer says why.
 # limit npm_needs_no_registry 600
+# long npm_needs_no_registry
 case_npm_needs_no_registry() {
     need_node
     skill packed main.sh 'image: node' <<'S'

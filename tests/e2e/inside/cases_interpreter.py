@@ -6,7 +6,7 @@ import json
 import re
 import tarfile
 
-from harness import bash_skill, case, check, check_equal, check_in, python_skill, skill_zip
+from harness import bash_skill, case, check, check_equal, check_in, long_case, python_skill, skill_zip
 
 FACTS = r'''
 import builtins, gc, json, locale, os, resource, signal, subprocess, sys, threading
@@ -379,7 +379,7 @@ def how_it_ended(world, result):
     }
 
 
-@case
+@long_case
 def ends_like_a_plain_interpreter(world):
     # One skill for all of them: its machine is used again.
     scripts = {name: f"{number}.py" for number, name in enumerate(ENDS)}

@@ -21,10 +21,10 @@ from harness import (
 from snapshot_file import kernel_places
 from traces import TRACES
 
-RUNS = 200
+RUNS = 120
 # Executions before the daemon's memory and descriptors are taken as its resting state: its page
 # cache and the allocator's arenas have reached their limits by then.
-WARM_UP = 100
+WARM_UP = 60
 # The pool's threads each take an arena of the allocator's when they first have work to do.
 RSS_GROWTH_KIB = 1024
 LEAK_ROUNDS = 4

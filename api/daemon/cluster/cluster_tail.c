@@ -191,6 +191,12 @@ static enum cluster_fault check_same(struct tail_session *s,
     return CLUSTER_UNREACHABLE;
 }
 
+/* Since when nothing has come: who has much to catch up on is not cut off while it comes. */
+static uint64_t since_ns(const struct tail_session *s)
+{
+    return s->came_ns > s->began_ns ? s->came_ns : s->began_ns;
+}
+
 /*
  * A watch may be at a server that has stopped getting what the others have, and of what was
  * removed nothing comes.
@@ -198,9 +204,7 @@ static enum cluster_fault check_same(struct tail_session *s,
 static bool is_gap(const struct tail_session *s, const struct cluster_bucket *bucket,
                    uint64_t now_ns)
 {
-    uint64_t since_ns = s->came_ns > s->began_ns ? s->came_ns : s->began_ns;
-
-    return !s->is_whole && s->staged.n == 0 && now_ns > since_ns + GAP_MS * NS_PER_MS &&
+    return !s->is_whole && s->staged.n == 0 && now_ns > since_ns(s) + GAP_MS * NS_PER_MS &&
            bucket->last_revision > s->place.revision &&
            bucket->last_revision - s->place.revision <= GAP_MAX;
 }
@@ -318,7 +322,7 @@ static enum cluster_fault look(struct tail_session *s, struct err *err)
         return note(s, asked_ns, err);
     if (fault == CLUSTER_OK && is_gap(s, &bucket, asked_ns))
         return fill_gap(s, bucket.last_revision, err);
-    good_ns = s->tail->confirmed_ns > s->began_ns ? s->tail->confirmed_ns : s->began_ns;
+    good_ns = s->tail->confirmed_ns > since_ns(s) ? s->tail->confirmed_ns : since_ns(s);
     if (asked_ns < good_ns || asked_ns - good_ns < CLUSTER_LEASE_MS * NS_PER_MS) {
         *err = (struct err){0};
         return CLUSTER_OK;

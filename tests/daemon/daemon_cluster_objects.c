@@ -251,9 +251,9 @@ static void wait_gone(const struct harness *h, const char *key, const char *name
         answer_finish(&a);
         if (status == 404)
             return;
-        if (i == 5000)
+        if (i == 600)
             fail_msg("%s is still there: %d", name, status);
-        usleep(10000);
+        harness_pause(i);
     }
 }
 
@@ -263,12 +263,12 @@ static void remove_sure(const struct harness *h, const char *key, const char *na
     for (unsigned i = 0;; i++) {
         struct answer a = remove_as(h, key, name);
 
-        if (a.status != 404 || i == 5000) {
+        if (a.status != 404 || i == 600) {
             expect(a, 204, "");
             return;
         }
         answer_finish(&a);
-        usleep(10000);
+        harness_pause(i);
     }
 }
 

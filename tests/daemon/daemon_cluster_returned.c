@@ -139,8 +139,12 @@ static void what_another_had_before_goes_on(void **state)
     assert_non_null(strstr(before, "\"node\":\"a\""));
     strstr(before, "\"node\":\"a\"")[strlen("\"node\":\"")] = 'c';
     snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
+    /* It looks at what the servers have when it hears of the first: by then there is the
+     * second. */
+    harness_freeze(w.a.pid);
     nats_publish(&w.nats, subject, before, strlen(before));
     nats_publish(&w.nats, subject, ours, strlen(ours));
+    assert_int_equal(kill(w.a.pid, SIGCONT), 0);
     free(before);
     free(ours);
     /* Behind that. */

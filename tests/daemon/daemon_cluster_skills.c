@@ -70,12 +70,12 @@ static void wait_same(const struct harness *one, const struct harness *other)
         struct answer b = harness_get(other, SKILLS);
         bool same = strcmp(a.body, b.body) == 0;
 
-        if (!same && i == 5000)
+        if (!same && i == 600)
             fail_msg("%s is never %s", b.body, a.body);
         answer_finish(&b);
         if (same)
             break;
-        usleep(10000);
+        harness_pause(i);
     }
     answer_finish(&a);
 }
@@ -290,9 +290,9 @@ static void wait_not(const struct world *w, const char *subject, const char *tex
         free(last);
         if (!same)
             return;
-        if (i == 5000)
+        if (i == 600)
             fail_msg("%s is %s for ever", subject, text);
-        usleep(10000);
+        harness_pause(i);
     }
 }
 

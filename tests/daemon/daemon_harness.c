@@ -24,7 +24,14 @@
 #include <unistd.h>
 
 #define ANSWER_MAX (64u << 20)
-#define TRIES      4500 /* of 20 ms each: for what takes a moment on an idle machine */
+#define TRIES      1000u /* some 95 s of pauses: for what takes a moment on an idle machine */
+#define PAUSE_US   5000u
+#define PAUSE_LONG 20u /* times that, at most */
+
+void harness_pause(unsigned looks)
+{
+    usleep(PAUSE_US * (looks < PAUSE_LONG ? looks + 1 : PAUSE_LONG));
+}
 
 void harness_write(const struct harness *h, const char *name, const char *text)
 {
@@ -78,7 +85,7 @@ int harness_connect_by(const struct harness *h, bool tcp)
 
 void harness_wait_listening(const struct harness *h)
 {
-    for (int i = 0; i < TRIES; i++) {
+    for (unsigned i = 0; i < TRIES; i++) {
         int fd = harness_connect(h);
 
         if (fd >= 0) {
@@ -87,7 +94,7 @@ void harness_wait_listening(const struct harness *h)
         }
         if (waitpid(h->pid, NULL, WNOHANG) == h->pid)
             fail_msg("skillvmd has ended");
-        usleep(20000);
+        harness_pause(i);
     }
     fail_msg("skillvmd does not answer");
 }
@@ -120,14 +127,14 @@ void harness_start(struct harness *h, const char *const *extra)
 
 void harness_wait_ready(struct harness *h)
 {
-    for (int i = 0; i < TRIES; i++) {
+    for (unsigned i = 0; i < TRIES; i++) {
         struct answer a = harness_get(h, "/ready");
         int status = a.status;
 
         answer_finish(&a);
         if (status == 200)
             return;
-        usleep(20000);
+        harness_pause(i);
     }
     fail_msg("skillvmd does not become ready");
 }
@@ -273,14 +280,14 @@ void harness_wait_executions(const struct harness *h, const char *status, unsign
     char path[64];
 
     snprintf(path, sizeof(path), "/v1/executions?status=%s", status);
-    for (int i = 0; i < TRIES; i++) {
+    for (unsigned i = 0; i < TRIES; i++) {
         struct answer a = harness_get(h, path);
         unsigned found = answer_count(&a, "execution_id");
 
         answer_finish(&a);
         if (found == n)
             return;
-        usleep(20000);
+        harness_pause(i);
     }
     fail_msg("there are never %u executions that are %s", n, status);
 }
@@ -288,14 +295,14 @@ void harness_wait_executions(const struct harness *h, const char *status, unsign
 void harness_wait_answer(const struct harness *h, const char *path, int status,
                          const char *part)
 {
-    for (int i = 0; i < TRIES; i++) {
+    for (unsigned i = 0; i < TRIES; i++) {
         struct answer a = harness_get(h, path);
         bool is_so = a.status == status && answer_has(&a, part);
 
         answer_finish(&a);
         if (is_so)
             return;
-        usleep(20000);
+        harness_pause(i);
     }
     harness_expect(harness_get(h, path), status, part);
 }
@@ -311,8 +318,8 @@ bool harness_metrics_have(const struct harness *h, const char *text)
 
 void harness_wait_metrics(const struct harness *h, const char *text, bool there)
 {
-    for (int tries = 0; tries < TRIES && harness_metrics_have(h, text) != there; tries++)
-        usleep(20000);
+    for (unsigned tries = 0; tries < TRIES && harness_metrics_have(h, text) != there; tries++)
+        harness_pause(tries);
     if (harness_metrics_have(h, text) != there)
         fail_msg("%s %s", there ? "no" : "still", text);
 }
@@ -502,8 +509,8 @@ void harness_wait_children(const struct harness *h, unsigned n)
 {
     unsigned seen = harness_count_children(h);
 
-    for (int i = 0; i < TRIES && seen != n; i++) {
-        usleep(20000);
+    for (unsigned i = 0; i < TRIES && seen != n; i++) {
+        harness_pause(i);
         seen = harness_count_children(h);
     }
     assert_int_equal(seen, n);
@@ -571,10 +578,10 @@ unsigned harness_count_files(const struct harness *h, const char *name)
 
 void harness_assert_clean(const struct harness *h)
 {
-    for (int i = 0; i < TRIES; i++) {
+    for (unsigned i = 0; i < TRIES; i++) {
         if (harness_count_children(h) == 0 && harness_count_files(h, "tmp") == 0)
             return;
-        usleep(20000);
+        harness_pause(i);
     }
     assert_int_equal(harness_count_children(h), 0);
     assert_int_equal(harness_count_files(h, "tmp"), 0);

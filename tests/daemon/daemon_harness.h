@@ -21,6 +21,11 @@ struct harness {
     uint16_t port; /* of 127.0.0.1; 0: it listens on its socket alone */
 };
 
+/*
+ * Between two looks at what is waited for, of which there were so many before: 5 ms, and 100 at
+ * last. With sanitizers a question costs a daemon as much as some ms.
+ */
+void harness_pause(unsigned looks);
 /* Creates the folder; kernel and image are the texts the fake VMM acts on. */
 void harness_init(struct harness *h, const char *kernel, const char *image);
 /* Writes a text to a file in its folder. */

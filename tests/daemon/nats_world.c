@@ -472,7 +472,7 @@ static void wait_either(const struct harness *h, const struct harness *other, co
 {
     uint64_t until = deadline();
 
-    for (;; usleep(PAUSE_US)) {
+    for (unsigned looks = 0;; harness_pause(looks++)) {
         struct answer a = harness_get(h, "/v1/admin/cluster");
         bool good = a.status == 200 && answer_has(&a, part) == there;
 

@@ -75,12 +75,12 @@ unsigned nodes_count_log(const char *path, const char *text)
 void nodes_wait_log(const char *path, const char *text, unsigned times)
 {
     uint64_t until = deadline();
-    unsigned n;
+    unsigned n, looks = 0;
 
     while ((n = nodes_count_log(path, text)) < times) {
         if (clock_monotonic_ns() > until)
             fail_msg("%s says \"%s\" %u times, never %u", path, text, n, times);
-        usleep(PAUSE_US);
+        harness_pause(looks++);
     }
 }
 
@@ -200,12 +200,13 @@ int nodes_try_key(const struct harness *h, const char *key)
 void nodes_wait_key(const struct harness *h, const char *key, int status)
 {
     uint64_t until = deadline();
+    unsigned looks = 0;
     int last;
 
     while ((last = nodes_try_key(h, key)) != status) {
         if (clock_monotonic_ns() > until)
             fail_msg("a key is answered %d, never %d", last, status);
-        usleep(PAUSE_US);
+        harness_pause(looks++);
     }
 }
 
@@ -216,10 +217,12 @@ void nodes_wait(const struct harness *h, const char *path, int status, const cha
 
 void nodes_wait_objects(const struct harness *h, unsigned n)
 {
+    uint64_t until = deadline();
+
     for (unsigned i = 0; harness_count_files(h, "objects") != n; i++) {
-        if (i == 5000)
+        if (clock_monotonic_ns() > until)
             fail_msg("there are %u objects, not %u", harness_count_files(h, "objects"), n);
-        usleep(10000);
+        harness_pause(i);
     }
 }
 

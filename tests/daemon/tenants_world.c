@@ -128,14 +128,14 @@ void wait_status(const struct world *w, const struct tenant *t, const char *id,
     char part[64];
 
     snprintf(part, sizeof(part), "\"status\":\"%s\"", status);
-    for (int i = 0; i < 4500; i++) {
+    for (unsigned i = 0; i < 1000; i++) {
         struct answer a = show(w, t, id);
         bool there = answer_has(&a, part);
 
         answer_finish(&a);
         if (there)
             return;
-        usleep(20000);
+        harness_pause(i);
     }
     fail_msg("%s does not become %s", id, status);
 }
@@ -169,11 +169,11 @@ void wait_metric(const struct world *w, const char *series, double value)
 {
     double is = -1;
 
-    for (int i = 0; i < 9000; i++) {
+    for (unsigned i = 0; i < 1000; i++) {
         is = metric(w, series);
         if (is == value)
             return;
-        usleep(10000);
+        harness_pause(i);
     }
     fail_msg("%s is %g, not %g", series, is, value);
 }

@@ -300,13 +300,14 @@ struct tenant {
 
 static void make_tenant(const struct world *w, const char *name, struct tenant *ret)
 {
-    char json[64], key[80], key_id[64];
+    char path[64], key[80], key_id[64];
     struct answer a;
     const char *at;
 
-    snprintf(json, sizeof(json), "{\"name\":\"%s\"}", name);
-    a = nodes_admin_sure(&w->a, "POST", "/v1/admin/tenants", json);
-    assert_int_equal(a.status, 201);
+    nodes_tenant(&w->a, name);
+    snprintf(path, sizeof(path), "/v1/admin/tenants/%s", name);
+    nodes_wait(&w->a, path, 200, name);
+    a = harness_get(&w->a, path);
     at = strstr(a.body, "ten_");
     assert_non_null(at);
     snprintf(ret->id, sizeof(ret->id), "%.36s", at);

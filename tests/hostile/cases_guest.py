@@ -394,12 +394,20 @@ def memory_bombs(world):
             check(result["error"], f"{name}: no reason")
 
 
+def check_times_out(world, archive, printed):
+    """After it has begun, for which a busy machine may take longer than the shortest of these."""
+    for timeout in (12, 60, 300):
+        result = world.client.run(archive, timeout=timeout)
+        check_equal(result["status"], "timeout", "status")
+        if result["stdout"]:
+            break
+    check_equal(result["stdout"], printed, "stdout")
+
+
 @case
 def processor_hog(world):
     source = "echo started; for i in $(seq 100); do (while :; do :; done) & done; wait"
-    result = world.client.run(bash_skill(source), timeout=12)
-    check_equal(result["status"], "timeout", "status")
-    check_equal(result["stdout"], "started\n", "stdout")
+    check_times_out(world, bash_skill(source), "started\n")
 
 
 @case
@@ -408,9 +416,7 @@ def plays_dead(world):
         "import os, signal; print(1, flush=True); os.kill(os.getpid(), signal.SIGSTOP)",
         "import os; print(1, flush=True); os.close(0); os.close(1); os.close(2)\nimport time; time.sleep(99)",
     ):
-        result = world.client.run(python_skill(source), timeout=12)
-        check_equal(result["status"], "timeout", "status")
-        check_equal(result["stdout"], "1\n", "stdout")
+        check_times_out(world, python_skill(source), "1\n")
 
 
 @case

@@ -28,7 +28,7 @@ check_images() { # of what, target…: builds them, and the software host with t
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(cases package coverage tidy skills node ratios jail imported owners clones siege floods relay categories resets programs trail crowd soak
+long_runs=(cases package coverage tidy clusters skills node ratios jail imported owners clones siege floods relay categories resets programs trail crowd soak
     fleet pythons pythons-more cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
@@ -39,6 +39,10 @@ long_run() { # name
     tidy)
         check "build: sanitize" cmake/build.sh sanitize
         check "$1" tests/check-tidy.sh --deep "$build" "$build-sanitize"
+        ;;
+    clusters)
+        check "build: sanitize" cmake/build.sh sanitize all clusters
+        check_ctest "$1, sanitizers" "$build-sanitize" clusters
         ;;
     skills)
         check_images "data and office" image-data image-office

@@ -118,8 +118,9 @@ static void write_settings(const struct nats_world *w, size_t i)
     snprintf(path, sizeof(path), "%s/%zu.conf", w->dir, i);
     f = fopen(path, "we");
     assert_non_null(f);
-    fprintf(f, "server_name: s%zu\nlisten: \"%s:%u\"\n%s\n", i, address_of(w, i),
-            w->servers[i].port, w->more ? w->more : "");
+    /* By itself it leaves who takes nothing for ten seconds, as one may on a busy machine. */
+    fprintf(f, "server_name: s%zu\nlisten: \"%s:%u\"\nwrite_deadline: \"60s\"\n%s\n", i,
+            address_of(w, i), w->servers[i].port, w->more ? w->more : "");
     if (w->jetstream)
         fprintf(f, "%s\n", w->jetstream);
     else

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define expect harness_expect
@@ -165,16 +166,16 @@ static void *send_warm(void *ctx)
     return &answer;
 }
 
-/* Who comes while another node is asked does not take its slot, but goes where there is room.
- */
-static void who_asks_another_keeps_its_slot(void **state)
+/* Whether who comes while another node is asked was sent where there is room, which may not
+ * answer in time on a busy machine; then nothing is known of the slot. */
+static bool is_sent_on(void)
 {
-    char warm[38], plain[38];
+    char warm[38], plain[38], *record;
     struct world w = {0};
     pthread_t thread;
     void *answer;
+    bool is_sent;
 
-    (void)state;
     begin(&w, 3);
     warm_up(A, B);
     nats_wait_node(A, "\"loads\":{\"nodes\":2");
@@ -182,15 +183,33 @@ static void who_asks_another_keeps_its_slot(void **state)
     assert_int_equal(pthread_create(&thread, NULL, send_warm, &w), 0);
     harness_wait_metrics(A, "\nskillvm_executions_queued 1\n", true);
     nodes_submit(A, LONG("demo"), plain);
-    nodes_wait(C, nodes_path_of(plain), 200, "\"status\":\"running\"");
+    record = nodes_record_of(&w.nats, plain);
+    assert_non_null(record);
+    is_sent = strstr(record, "\"node\":\"c\"") != NULL;
+    free(record);
+    if (is_sent)
+        nodes_wait(C, nodes_path_of(plain), 200, "\"status\":\"running\"");
     assert_int_equal(pthread_join(thread, &answer), 0);
     assert_int_equal(((struct answer *)answer)->status, 202);
     nodes_take_id(answer, warm);
-    nodes_wait(A, nodes_path_of(warm), 200, "\"status\":\"running\"");
+    if (is_sent)
+        nodes_wait(A, nodes_path_of(warm), 200, "\"status\":\"running\"");
     assert_int_equal(kill(B->pid, SIGCONT), 0);
-    waiting_end(C, plain);
+    waiting_end(A, plain);
     waiting_end(A, warm);
     end(&w);
+    return is_sent;
+}
+
+/* Who comes while another node is asked does not take its slot, but goes where there is room.
+ */
+static void who_asks_another_keeps_its_slot(void **state)
+{
+    unsigned tries = 1;
+
+    (void)state;
+    for (; !is_sent_on(); tries++)
+        assert_true(tries < 4);
 }
 
 int main(void)

@@ -351,7 +351,7 @@ static void cpu_time_counts_over_all_nodes(void **state)
         answer_finish(&a);
         if (is_used_up)
             break;
-        if (i == 600)
+        if (i == NODES_LOOKS)
             fail_msg("the other node never knows of it");
         harness_pause(i);
     }

@@ -92,26 +92,6 @@ static void push_demo(const struct world *w)
     nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
 }
 
-/* Waits until a node lists what another does. */
-static void wait_same(const struct harness *one, const struct harness *other)
-{
-    struct answer a = harness_get(one, FILES);
-
-    assert_int_equal(a.status, 200);
-    for (unsigned i = 0;; i++) {
-        struct answer b = harness_get(other, FILES);
-        bool same = strcmp(a.body, b.body) == 0;
-
-        if (!same && i == 600)
-            fail_msg("%s is never %s", b.body, a.body);
-        answer_finish(&b);
-        if (same)
-            break;
-        harness_pause(i);
-    }
-    answer_finish(&a);
-}
-
 static void a_file_is_that_of_all_nodes(void **state)
 {
     struct world w = {0};
@@ -128,8 +108,8 @@ static void a_file_is_that_of_all_nodes(void **state)
     nodes_wait(&w.c, path_of(empty, ""), 200, "\"size_bytes\":0");
     nodes_wait(&w.a, path_of(empty, ""), 200, "");
     nodes_wait(&w.c, path_of(id, ""), 200, "\"content_type\":\"text/plain\"");
-    wait_same(&w.a, &w.b);
-    wait_same(&w.a, &w.c);
+    nodes_wait_same(&w.a, &w.b, FILES);
+    nodes_wait_same(&w.a, &w.c, FILES);
     /* What it holds comes where it is needed. */
     assert_int_equal(harness_count_files(&w.b, "objects"), 1);
     expect(harness_run(&w.b, running_with(id, "")), 200, ALPHA_IN);
@@ -139,7 +119,7 @@ static void a_file_is_that_of_all_nodes(void **state)
     nodes_stop(&w.c);
     nats_start_node(&w.c, &w.nats, "c", "");
     nats_wait_node(&w.c, NODE_JOINED);
-    wait_same(&w.a, &w.c);
+    nodes_wait_same(&w.a, &w.c, FILES);
     expect(ask(&w.c, "DELETE", path_of(id, ""), ""), 204, "");
     expect(ask(&w.c, "DELETE", path_of(empty, ""), ""), 204, "");
     expect(ask(&w.c, "DELETE", path_of(id, ""), ""), 404, "there is no file");
@@ -189,7 +169,7 @@ static void nobody_sees_what_is_anothers(void **state)
         answer_finish(&a);
         if (status == 200)
             break;
-        if (i == 600)
+        if (i == NODES_LOOKS)
             fail_msg("it never comes");
         harness_pause(i);
     }
@@ -356,7 +336,7 @@ static void cut_off_a_node_takes_none(void **state)
     nats_wait_node(&w.a, NODE_JOINED);
     nats_wait_node(&w.b, NODE_JOINED);
     expect(harness_get(&w.b, path_of(id, "/download")), 200, "alpha");
-    wait_same(&w.a, &w.b);
+    nodes_wait_same(&w.a, &w.b, FILES);
     expect(nodes_admin_sure(&w.b, "DELETE", path_of(id, ""), ""), 204, "");
     nodes_wait(&w.a, FILES, 200, "[]");
     end(&w);
@@ -376,7 +356,7 @@ static void what_expires_goes_everywhere(void **state)
     nodes_wait_objects(&w.a, 0);
     nodes_wait_objects(&w.b, 1);
     nodes_wait(&w.a, path_of(id, ""), 200, "b.txt");
-    wait_same(&w.a, &w.b);
+    nodes_wait_same(&w.a, &w.b, FILES);
     last = nats_last(&w.nats, NATS_CHANGES,
                      "$KV.skillvm_registry.file.fil_00000000000000000000000000000000", found);
     assert_non_null(last);

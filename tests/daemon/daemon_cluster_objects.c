@@ -251,7 +251,7 @@ static void wait_gone(const struct harness *h, const char *key, const char *name
         answer_finish(&a);
         if (status == 404)
             return;
-        if (i == 600)
+        if (i == NODES_LOOKS)
             fail_msg("%s is still there: %d", name, status);
         harness_pause(i);
     }
@@ -263,7 +263,7 @@ static void remove_sure(const struct harness *h, const char *key, const char *na
     for (unsigned i = 0;; i++) {
         struct answer a = remove_as(h, key, name);
 
-        if (a.status != 404 || i == 600) {
+        if (a.status != 404 || i == NODES_LOOKS) {
             expect(a, 204, "");
             return;
         }

@@ -297,7 +297,7 @@ static void wait_ran(const struct harness *h, const char *headers, unsigned n)
         answer_finish(&a);
         if (found == n)
             return;
-        if (i == 600)
+        if (i == NODES_LOOKS)
             fail_msg("%u of its executions are known, never %u", found, n);
         harness_pause(i);
     }
@@ -367,7 +367,7 @@ static void a_use_anywhere_keeps_it(void **state)
         expires_at(&w.a, there);
         if (strcmp(first, there) != 0)
             break;
-        if (i == 600)
+        if (i == NODES_LOOKS)
             fail_msg("it stays %s", there);
         harness_pause(i);
     }

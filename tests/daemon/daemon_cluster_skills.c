@@ -59,27 +59,6 @@ static struct answer push_floating(const struct harness *h, const char *script)
     return harness_push_files(h, files);
 }
 
-/* Waits until a list of skills at one node is that of another. */
-static void wait_same(const struct harness *one, const struct harness *other)
-{
-    struct answer a = harness_get(one, SKILLS);
-
-    assert_int_equal(a.status, 200);
-    nodes_wait(other, SKILLS, 200, "");
-    for (unsigned i = 0;; i++) {
-        struct answer b = harness_get(other, SKILLS);
-        bool same = strcmp(a.body, b.body) == 0;
-
-        if (!same && i == 600)
-            fail_msg("%s is never %s", b.body, a.body);
-        answer_finish(&b);
-        if (same)
-            break;
-        harness_pause(i);
-    }
-    answer_finish(&a);
-}
-
 /* The row is at all nodes; what it holds comes where it is needed, once. */
 static void what_is_pushed_at_one_runs_at_another(void **state)
 {
@@ -138,32 +117,32 @@ static void versions_have_one_order(void **state)
     (void)state;
     begin(&w);
     expect(push(&w.a, "", "v", "1.0", "print(1)", ""), 201, "\"version\":\"1.0\"");
-    wait_same(&w.a, &w.b);
+    nodes_wait_same(&w.a, &w.b, SKILLS);
     expect(push(&w.b, "", "v", "0.9", "print(2)", ""), 201, "\"version\":\"0.9\"");
-    wait_same(&w.b, &w.a);
+    nodes_wait_same(&w.b, &w.a, SKILLS);
     expect(harness_get(&w.a, SKILLS "/v/latest"), 200, "\"version\":\"0.9\"");
     /* Other content under a version is a conflict wherever it comes, or replaces it. */
     expect(push(&w.b, "", "v", "1.0", "print(3)", ""), 409, "registered already with other");
     expect(push(&w.b, "", "v", "1.0", "print(3)", "?replace=true"), 201,
            "\"replaced\":\"sha256:");
-    wait_same(&w.b, &w.a);
+    nodes_wait_same(&w.b, &w.a, SKILLS);
     expect(harness_get(&w.a, SKILLS "/v/latest"), 200, "\"version\":\"1.0\"");
     /* Without a version of its own other content follows, and the earlier one stays. */
     expect(push_floating(&w.a, "print(1)"), 201, "\"version\":\"1.0.0\"");
-    wait_same(&w.a, &w.b);
+    nodes_wait_same(&w.a, &w.b, SKILLS);
     a = push_floating(&w.b, "print(2)");
     assert_int_equal(a.status, 201);
     answer_text(&a, "previous", previous, sizeof(previous));
     snprintf(path, sizeof(path), SKILLS "/f/%s", previous);
     answer_finish(&a);
-    wait_same(&w.b, &w.a);
+    nodes_wait_same(&w.b, &w.a, SKILLS);
     expect(harness_get(&w.a, path), 200, "\"name\":\"f\"");
     /* Content that is back is not an earlier one any more. */
     expect(push_floating(&w.a, "print(1)"), 201, "\"previous\":\"sha256:");
-    wait_same(&w.a, &w.b);
+    nodes_wait_same(&w.a, &w.b, SKILLS);
     nats_start_node(&w.c, &w.nats, "c", "");
     nats_wait_node(&w.c, NODE_JOINED);
-    wait_same(&w.a, &w.c);
+    nodes_wait_same(&w.a, &w.c, SKILLS);
     expect(harness_get(&w.c, SKILLS "/v/1.0"), 200, "\"digest\"");
     nodes_end(&w.c);
     end(&w);
@@ -199,7 +178,7 @@ static void of_two_that_push_one_name_one_is_first(void **state)
         for (size_t i = 0; i < 2; i++)
             assert_int_equal(pthread_join(p[i].thread, NULL), 0);
         assert_int_equal(p[0].status + p[1].status, 201 + 409);
-        wait_same(&w.a, &w.b);
+        nodes_wait_same(&w.a, &w.b, SKILLS);
         expect(nodes_admin_sure(&w.b, "DELETE", SKILLS "/one/1.0", ""), 204, "");
         nodes_wait(&w.a, SKILLS "/one/1.0", 404, "");
     }
@@ -290,7 +269,7 @@ static void wait_not(const struct world *w, const char *subject, const char *tex
         free(last);
         if (!same)
             return;
-        if (i == 600)
+        if (i == NODES_LOOKS)
             fail_msg("%s is %s for ever", subject, text);
         harness_pause(i);
     }
@@ -307,7 +286,7 @@ static void nonsense_is_no_skill(void **state)
     (void)state;
     begin(&w);
     assert_int_equal(harness_push(&w.a, "demo", "1.0", "print(1)"), 201);
-    wait_same(&w.a, &w.b);
+    nodes_wait_same(&w.a, &w.b, SKILLS);
     /* The entry of one that is there is written over: it is written anew by who has it. */
     free(nats_last(&w.nats, NATS_CHANGES, "$KV.skillvm_registry.skill.>", was));
     nats_publish(&w.nats, was, "{}", 2);
@@ -403,7 +382,7 @@ static void removed_versions_leave_their_place(void **state)
         expect(nodes_admin_sure(h, "DELETE", path, ""), 204, "");
     }
     assert_int_equal(nats_count(&w.nats, NATS_CHANGES), before + 1);
-    wait_same(&w.a, &w.b);
+    nodes_wait_same(&w.a, &w.b, SKILLS);
     end(&w);
 }
 

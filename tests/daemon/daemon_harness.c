@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #define ANSWER_MAX (64u << 20)
-#define TRIES      1000u /* some 95 s of pauses: for what takes a moment on an idle machine */
 #define PAUSE_US   5000u
 #define PAUSE_LONG 20u /* times that, at most */
 
@@ -85,7 +84,7 @@ int harness_connect_by(const struct harness *h, bool tcp)
 
 void harness_wait_listening(const struct harness *h)
 {
-    for (unsigned i = 0; i < TRIES; i++) {
+    for (unsigned i = 0; i < HARNESS_LOOKS; i++) {
         int fd = harness_connect(h);
 
         if (fd >= 0) {
@@ -127,7 +126,7 @@ void harness_start(struct harness *h, const char *const *extra)
 
 void harness_wait_ready(struct harness *h)
 {
-    for (unsigned i = 0; i < TRIES; i++) {
+    for (unsigned i = 0; i < HARNESS_LOOKS; i++) {
         struct answer a = harness_get(h, "/ready");
         int status = a.status;
 
@@ -280,7 +279,7 @@ void harness_wait_executions(const struct harness *h, const char *status, unsign
     char path[64];
 
     snprintf(path, sizeof(path), "/v1/executions?status=%s", status);
-    for (unsigned i = 0; i < TRIES; i++) {
+    for (unsigned i = 0; i < HARNESS_LOOKS; i++) {
         struct answer a = harness_get(h, path);
         unsigned found = answer_count(&a, "execution_id");
 
@@ -295,7 +294,7 @@ void harness_wait_executions(const struct harness *h, const char *status, unsign
 void harness_wait_answer(const struct harness *h, const char *path, int status,
                          const char *part)
 {
-    for (unsigned i = 0; i < TRIES; i++) {
+    for (unsigned i = 0; i < HARNESS_LOOKS; i++) {
         struct answer a = harness_get(h, path);
         bool is_so = a.status == status && answer_has(&a, part);
 
@@ -318,7 +317,8 @@ bool harness_metrics_have(const struct harness *h, const char *text)
 
 void harness_wait_metrics(const struct harness *h, const char *text, bool there)
 {
-    for (unsigned tries = 0; tries < TRIES && harness_metrics_have(h, text) != there; tries++)
+    for (unsigned tries = 0; tries < HARNESS_LOOKS && harness_metrics_have(h, text) != there;
+         tries++)
         harness_pause(tries);
     if (harness_metrics_have(h, text) != there)
         fail_msg("%s %s", there ? "no" : "still", text);
@@ -509,7 +509,7 @@ void harness_wait_children(const struct harness *h, unsigned n)
 {
     unsigned seen = harness_count_children(h);
 
-    for (unsigned i = 0; i < TRIES && seen != n; i++) {
+    for (unsigned i = 0; i < HARNESS_LOOKS && seen != n; i++) {
         harness_pause(i);
         seen = harness_count_children(h);
     }
@@ -578,7 +578,7 @@ unsigned harness_count_files(const struct harness *h, const char *name)
 
 void harness_assert_clean(const struct harness *h)
 {
-    for (unsigned i = 0; i < TRIES; i++) {
+    for (unsigned i = 0; i < HARNESS_LOOKS; i++) {
         if (harness_count_children(h) == 0 && harness_count_files(h, "tmp") == 0)
             return;
         harness_pause(i);

@@ -26,6 +26,8 @@ struct harness {
  * last. With sanitizers a question costs a daemon as much as some ms.
  */
 void harness_pause(unsigned looks);
+/* With as many pauses, some 95 s: for what takes a moment on an idle machine. */
+#define HARNESS_LOOKS 1000u
 /* Creates the folder; kernel and image are the texts the fake VMM acts on. */
 void harness_init(struct harness *h, const char *kernel, const char *image);
 /* Writes a text to a file in its folder. */

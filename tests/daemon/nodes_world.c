@@ -215,6 +215,26 @@ void nodes_wait(const struct harness *h, const char *path, int status, const cha
     harness_wait_answer(h, path, status, part);
 }
 
+void nodes_wait_same(const struct harness *one, const struct harness *other, const char *path)
+{
+    struct answer a = harness_get(one, path);
+
+    assert_int_equal(a.status, 200);
+    nodes_wait(other, path, 200, "");
+    for (unsigned i = 0;; i++) {
+        struct answer b = harness_get(other, path);
+        bool same = strcmp(a.body, b.body) == 0;
+
+        if (!same && i == NODES_LOOKS)
+            fail_msg("%s is never %s", b.body, a.body);
+        answer_finish(&b);
+        if (same)
+            break;
+        harness_pause(i);
+    }
+    answer_finish(&a);
+}
+
 void nodes_wait_objects(const struct harness *h, unsigned n)
 {
     uint64_t until = deadline();

@@ -49,6 +49,10 @@ void nodes_wait_key(const struct harness *h, const char *key, int status);
 void nodes_set_limits(const struct harness *h, const struct harness *other, const char *limits);
 /* Waits until a GET of the operator's gives this status and this part. */
 void nodes_wait(const struct harness *h, const char *path, int status, const char *part);
+/* With as many pauses, a minute: for what one node hears of another. */
+#define NODES_LOOKS 600u
+/* Waits until a node answers a GET as another does now. */
+void nodes_wait_same(const struct harness *one, const struct harness *other, const char *path);
 /* Waits until it keeps so many objects, which go a moment after the last name that they had. */
 void nodes_wait_objects(const struct harness *h, unsigned n);
 /* The path of an execution: one of two that are good at once. */

@@ -128,7 +128,7 @@ void wait_status(const struct world *w, const struct tenant *t, const char *id,
     char part[64];
 
     snprintf(part, sizeof(part), "\"status\":\"%s\"", status);
-    for (unsigned i = 0; i < 1000; i++) {
+    for (unsigned i = 0; i < HARNESS_LOOKS; i++) {
         struct answer a = show(w, t, id);
         bool there = answer_has(&a, part);
 
@@ -169,7 +169,7 @@ void wait_metric(const struct world *w, const char *series, double value)
 {
     double is = -1;
 
-    for (unsigned i = 0; i < 1000; i++) {
+    for (unsigned i = 0; i < HARNESS_LOOKS; i++) {
         is = metric(w, series);
         if (is == value)
             return;

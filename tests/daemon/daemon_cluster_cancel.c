@@ -8,6 +8,8 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define SLOW  "stop_timeout: 10m\n" WAITING_LINES
@@ -85,6 +87,34 @@ static void a_wish_goes_with_what_another_node_has(void **state)
     waiting_finish(&w);
 }
 
+/*
+ * Servers may take a wish and an end that came at the same moment: the wish, which came last,
+ * is all that who joins later hears of.
+ */
+static void an_end_that_was_written_over_is_told_again(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38], subject[80];
+    char *record, *wish;
+
+    (void)state;
+    waiting_begin_free(&w, "a", WAITING_LINES, WAITING_LINES);
+    waiting_fill(&w.a, id);
+    record = nodes_record_of(&w.nats, id);
+    wish = strstr(record, "\"cancel\":false");
+    assert_non_null(wish);
+    /* As long as before: JSON may have spaces. */
+    memcpy(wish, "\"cancel\": true", strlen("\"cancel\": true"));
+    nodes_cancel(&w.a, id);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"cancelled\"");
+    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
+    nats_publish(&w.nats, subject, record, strlen(record));
+    free(record);
+    waiting_until(&w, id, "\"status\":\"cancelled\"", "\"cancel\":true");
+    nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
+    waiting_finish(&w);
+}
+
 static void what_waits_ends_while_its_node_stops(void **state)
 {
     struct waiting_world w = {0};
@@ -135,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_gave_it_away_ends_it_where_it_is),
         cmocka_unit_test(a_wish_goes_with_what_another_node_has),
+        cmocka_unit_test(an_end_that_was_written_over_is_told_again),
         cmocka_unit_test(what_waits_ends_while_its_node_stops),
         cmocka_unit_test(what_runs_ends_while_its_node_stops),
         cmocka_unit_test(what_is_about_to_be_left_to_others_ends),

@@ -2,9 +2,12 @@
 #include "api/daemon/engine/ends.h"
 
 #include "api/daemon/engine/engine.h"
+#include "api/daemon/registry/registry.h"
+#include "api/daemon/registry/registry_records.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/lock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -68,13 +71,34 @@ static int give_up(struct ends *ends, const struct wanted_end *end)
     return 0;
 }
 
+/*
+ * Of what comes at the same moment servers may take both, each on condition that the same
+ * record is the last: the wish is what they have then, and the end is told again. False where
+ * it has not ended here.
+ */
+static bool tell_again(struct ends *ends, const struct wanted_end *end)
+{
+    _cleanup_registry_execution_ struct registry_execution row = {0};
+    struct err err = {0};
+
+    if (registry_execution_get(ends->registry, end->tenant, end->id, &row, NULL) < 0 ||
+        row.finished_ns == 0)
+        return false;
+    if (registry_record_untell(ends->registry, end->id, &err) < 0)
+        log_warn("ledger", "execution=%s is=\"not told anew\" reason=\"%s\"", end->id,
+                 err.message);
+    return true;
+}
+
 static int try_end(struct ends *ends, const struct wanted_end *end)
 {
     bool unused;
+    int r;
 
-    if (!end->taken_ns)
-        return engine_cancel(ends->engine, end->tenant, end->id, &unused);
-    return give_up(ends, end) == -EAGAIN ? -EAGAIN : 0;
+    if (end->taken_ns)
+        return give_up(ends, end) == -EAGAIN ? -EAGAIN : 0;
+    r = engine_cancel(ends->engine, end->tenant, end->id, &unused);
+    return r == -ENOENT && tell_again(ends, end) ? 0 : r;
 }
 
 /* The one at a place, where it is worth another try; under the lock, which is free meanwhile.
@@ -121,12 +145,13 @@ static void *run(void *arg)
     return NULL;
 }
 
-int ends_start(struct ends *ends, struct engine *engine, struct cluster *cluster,
-               struct err *err)
+int ends_start(struct ends *ends, struct engine *engine, struct registry *registry,
+               struct cluster *cluster, struct err *err)
 {
     int r;
 
     ends->engine = engine;
+    ends->registry = registry;
     ends->cluster = cluster;
     r = pthread_create(&ends->thread, NULL, run, ends);
     if (r != 0)

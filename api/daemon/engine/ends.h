@@ -18,6 +18,7 @@
 #define ENDS_MAX 512u
 
 struct engine;
+struct registry;
 
 struct wanted_end {
     char tenant[TENANT_ID_SIZE];
@@ -28,6 +29,7 @@ struct wanted_end {
 
 struct ends {
     struct engine *engine;
+    struct registry *registry;
     struct cluster *cluster;
     pthread_t thread;
     bool has_thread;
@@ -41,14 +43,14 @@ struct ends {
 /* Before anything else, and after all. */
 void ends_init(struct ends *ends);
 void ends_finish(struct ends *ends);
-/* Both are borrowed until ends_stop. 0 or -errno. */
-int ends_start(struct ends *ends, struct engine *engine, struct cluster *cluster,
-               struct err *err);
+/* All are borrowed until ends_stop. 0 or -errno. */
+int ends_start(struct ends *ends, struct engine *engine, struct registry *registry,
+               struct cluster *cluster, struct err *err);
 /* Nothing is ended any more. */
 void ends_stop(struct ends *ends);
 /*
- * Does not wait. once: it is no matter where it is not found. False where there is no place for
- * one more.
+ * Does not wait. once: it is no matter where it is not found. What has ended here by then is
+ * told again. False where there is no place for one more.
  */
 bool ends_add(struct ends *ends, const char *tenant, const char *id, bool once);
 /*

@@ -522,7 +522,7 @@ int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err)
     int r;
 
     ledger->engine = engine;
-    r = ends_start(&ledger->ends, engine, ledger->env.cluster, err);
+    r = ends_start(&ledger->ends, engine, ledger->env.registry, ledger->env.cluster, err);
     if (r < 0)
         return r;
     r = pthread_create(&ledger->thread, NULL, look_after, ledger);

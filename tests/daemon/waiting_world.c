@@ -68,8 +68,9 @@ void waiting_expect(const struct waiting_world *w, const char *id, const char *p
     free(record);
 }
 
-void waiting_until(const struct waiting_world *w, const char *id, const char *part,
-                   const char *other)
+/* Until one part is there, and the other one is or is not. */
+static void wait_record(const struct waiting_world *w, const char *id, const char *part,
+                        const char *other, bool there)
 {
     uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
     bool is_so = false;
@@ -77,12 +78,18 @@ void waiting_until(const struct waiting_world *w, const char *id, const char *pa
     while (!is_so) {
         char *record = record_of(w, id);
 
-        is_so = strstr(record, part) && strstr(record, other);
+        is_so = strstr(record, part) && (strstr(record, other) != NULL) == there;
         if (!is_so && clock_monotonic_ns() > until_ns)
-            fail_msg("%s and %s are never in %s", part, other, record);
+            fail_msg("%s is never with%s %s in %s", part, there ? "" : "out", other, record);
         free(record);
         usleep(50000);
     }
+}
+
+void waiting_until(const struct waiting_world *w, const char *id, const char *part,
+                   const char *other)
+{
+    wait_record(w, id, part, other, true);
 }
 
 void waiting_at_b(const struct waiting_world *w, const char *id)
@@ -110,9 +117,8 @@ void waiting_begin_retried(struct waiting_world *w, char ret[38])
 
 void waiting_again_at_b(const struct waiting_world *w, const char *id)
 {
+    wait_record(w, id, "\"node\":\"b\"", "\"again\":{", false);
     nodes_wait(&w->b, nodes_path_of(id), 200, "\"status\":\"running\"");
-    waiting_expect(w, id, "\"node\":\"b\"", true);
-    waiting_expect(w, id, "\"again\":{", false);
 }
 
 /* Where nodes with the images of b are asked. */

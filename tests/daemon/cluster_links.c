@@ -8,8 +8,12 @@
 #include "base/clock.h"
 
 #include <nats/nats.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define BUCKET "links"
@@ -18,6 +22,10 @@
 /* More than a link has room for. */
 #define LARGE      65536
 #define LARGE_MANY 1600u
+/* For 10 s, behind which the answer to a ping is. */
+#define SLOW_PIECE    16384
+#define SLOW_PAUSE_US 100000u
+#define SLOW_MANY     25u
 
 struct flood {
     natsConnection *connection;
@@ -44,7 +52,7 @@ static struct cluster_link *open_link(const struct cluster_driver *driver, const
     struct cluster_link *link = NULL;
     struct err err = {0};
 
-    if (driver->open(&access, url, &link, &err) != CLUSTER_OK)
+    if (driver->open(&access, url, true, &link, &err) != CLUSTER_OK)
         fail_msg("%s", err.message);
     return link;
 }
@@ -216,6 +224,100 @@ static void a_server_waits_for_who_takes(void **state)
     nats_end(&w);
 }
 
+/* Between a link and its server: what the server says goes on in pieces with a pause behind
+ * each. */
+struct slow_line {
+    int listener, near, far;
+    pthread_t thread;
+};
+
+static void *slow_line_run(void *context)
+{
+    struct slow_line *l = context;
+    char piece[SLOW_PIECE];
+
+    l->near = accept(l->listener, NULL, NULL);
+    for (;;) {
+        struct pollfd fds[] = {{l->near, POLLIN, 0}, {l->far, POLLIN, 0}};
+        ssize_t n = 1;
+
+        assert_true(poll(fds, 2, -1) > 0);
+        if (fds[0].revents) {
+            n = recv(l->near, piece, sizeof(piece), 0);
+            if (n > 0)
+                n = send(l->far, piece, (size_t)n, MSG_NOSIGNAL);
+        }
+        if (n > 0 && fds[1].revents) {
+            n = recv(l->far, piece, sizeof(piece), 0);
+            if (n > 0)
+                n = send(l->near, piece, (size_t)n, MSG_NOSIGNAL);
+            usleep(SLOW_PAUSE_US);
+        }
+        if (n <= 0)
+            return NULL;
+    }
+}
+
+static void slow_line_begin(struct slow_line *l, unsigned server_port, char *ret_url,
+                            size_t size)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    const int little = SLOW_PIECE;
+
+    l->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(l->listener, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(listen(l->listener, 1), 0);
+    assert_int_equal(getsockname(l->listener, (struct sockaddr *)&at, &len), 0);
+    snprintf(ret_url, size, "nats://127.0.0.1:%u", ntohs(at.sin_port));
+    l->far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* What is under way is the server's. */
+    assert_int_equal(setsockopt(l->far, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little)), 0);
+    at.sin_port = htons((uint16_t)server_port);
+    assert_int_equal(connect(l->far, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(pthread_create(&l->thread, NULL, slow_line_run, l), 0);
+}
+
+static void slow_line_end(struct slow_line *l)
+{
+    assert_int_equal(pthread_join(l->thread, NULL), 0);
+    close(l->near);
+    close(l->far);
+    close(l->listener);
+}
+
+/* A server answers pings behind what it has sent before: over a slow line that is late, and the
+ * link goes on while anything comes. */
+static void a_watch_goes_on_however_slowly_it_comes(void **state)
+{
+    static char text[LARGE];
+    struct cluster_bucket bucket = {
+        .name = BUCKET, .replicas = 1, .max_bytes = 64 << 20, .max_value_bytes = 2 * LARGE};
+    const struct cluster_driver *driver;
+    struct nats_world w = {0};
+    struct slow_line line = {0};
+    struct err err = {0};
+    struct cluster_link *link;
+    char url[512], key[32];
+
+    (void)state;
+    link = begin(&w, &bucket, &driver, url, sizeof(url));
+    memset(text, 'x', sizeof(text));
+    for (unsigned i = 0; i < SLOW_MANY; i++) {
+        snprintf(key, sizeof(key), "key%u", i);
+        assert_int_equal(driver->put(link, BUCKET, key, text, sizeof(text), 0, NULL, &err),
+                         CLUSTER_OK);
+    }
+    driver->close(link);
+    slow_line_begin(&line, w.servers[0].port, url, sizeof(url));
+    link = open_link(driver, url);
+    assert_int_equal(driver->watch(link, BUCKET, 0, &err), CLUSTER_OK);
+    take_all(driver, link, SLOW_MANY, SLOW_MANY);
+    driver->close(link);
+    slow_line_end(&line);
+    nats_end(&w);
+}
+
 /* Who may write a bucket may write any header: what says that it is no entry is one all the
  * same, and others come after it. */
 static void no_entry_passes_for_a_status(void **state)
@@ -313,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_link_is_closed_while_entries_come),
         cmocka_unit_test(a_watch_goes_on_however_much_there_is),
         cmocka_unit_test(a_server_waits_for_who_takes),
+        cmocka_unit_test(a_watch_goes_on_however_slowly_it_comes),
         cmocka_unit_test(no_entry_passes_for_a_status),
         cmocka_unit_test(only_the_server_is_answered),
     };

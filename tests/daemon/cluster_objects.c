@@ -30,7 +30,8 @@ static struct cluster_link *open_link(struct place *p)
     struct err err = {0};
     char url[512];
 
-    if (p->driver->open(&access, nats_urls(&p->w, url, sizeof(url)), &link, &err) != CLUSTER_OK)
+    if (p->driver->open(&access, nats_urls(&p->w, url, sizeof(url)), true, &link, &err) !=
+        CLUSTER_OK)
         fail_msg("%s", err.message);
     return link;
 }

@@ -34,10 +34,12 @@ uint64_t __wrap_clock_monotonic_ns(void)
 }
 
 static enum cluster_fault fake_open(const struct cluster_access *access, const char *server,
-                                    struct cluster_link **ret, struct err *err)
+                                    bool is_to_watch, struct cluster_link **ret,
+                                    struct err *err)
 {
     (void)access;
     (void)server;
+    (void)is_to_watch;
     (void)err;
     *ret = calloc(1, sizeof(**ret));
     return CLUSTER_OK;

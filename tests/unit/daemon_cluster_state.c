@@ -53,10 +53,12 @@ struct cluster_link {
 };
 
 static enum cluster_fault fake_open(const struct cluster_access *access, const char *server,
-                                    struct cluster_link **ret, struct err *err)
+                                    bool is_to_watch, struct cluster_link **ret,
+                                    struct err *err)
 {
     (void)access;
     (void)server;
+    (void)is_to_watch;
     (void)err;
     (void)pthread_mutex_lock(&bucket.lock);
     bucket.opened++;

@@ -26,7 +26,8 @@ int cluster_result(enum cluster_fault fault, const struct err *why, struct err *
     return err_set(err, EAGAIN, "%s", message);
 }
 
-int cluster_connect(struct cluster *c, size_t first, struct cluster_link **ret, struct err *err)
+int cluster_connect(struct cluster *c, size_t first, bool is_to_watch,
+                    struct cluster_link **ret, struct err *err)
 {
     enum cluster_fault fault = CLUSTER_UNREACHABLE;
     struct err why = {.message = "the daemon is stopping"};
@@ -35,7 +36,8 @@ int cluster_connect(struct cluster *c, size_t first, struct cluster_link **ret, 
         if (cluster_is_stopping(c))
             break;
         why = (struct err){0};
-        fault = c->driver->open(&c->access, c->servers[(first + i) % c->n_servers], ret, &why);
+        fault = c->driver->open(&c->access, c->servers[(first + i) % c->n_servers], is_to_watch,
+                                ret, &why);
     }
     return cluster_result(fault, &why, err);
 }
@@ -138,7 +140,7 @@ static int make_all(struct cluster *c, struct cluster_link *link, bool *ret_made
 int cluster_init(struct cluster *c, bool *ret_made, struct err *err)
 {
     struct cluster_link *link;
-    int r = cluster_connect(c, 0, &link, err);
+    int r = cluster_connect(c, 0, false, &link, err);
 
     if (r < 0)
         return r;
@@ -197,7 +199,7 @@ int cluster_remove(struct cluster *c, const char *node, struct err *err)
 
     if (!fleet_node_valid(node))
         return err_set(err, ENOENT, "there is no node %.64s", node);
-    r = cluster_connect(c, 0, &link, err);
+    r = cluster_connect(c, 0, false, &link, err);
     if (r < 0)
         return r;
     r = remove_entry(c, link, node, err);

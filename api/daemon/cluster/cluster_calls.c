@@ -259,7 +259,7 @@ static void *serve_calls(void *cluster)
                 cluster_wait_room(c);
             continue;
         }
-        if (!link && cluster_connect(c, 0, &link, &err) < 0)
+        if (!link && cluster_connect(c, 0, false, &link, &err) < 0)
             link = NULL;
         desk.images = own_group(c);
         name_subject(desk.images, subject);

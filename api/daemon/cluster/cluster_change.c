@@ -176,7 +176,7 @@ int cluster_change(struct cluster *c, change_plan *plan, void *ctx, struct err *
     if (r < 0)
         return r;
     (void)revision_now(c, &server);
-    r = cluster_connect(c, server, &link, err);
+    r = cluster_connect(c, server, false, &link, err);
     if (r < 0)
         return r;
     r = change_over(c, link, plan, ctx, err);

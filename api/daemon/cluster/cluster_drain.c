@@ -99,7 +99,7 @@ int cluster_wish(struct cluster *c, const char *node, enum node_wish wish,
         return err_set(err, ENOENT, "there is no node %.64s", node);
     if (node_wish_write(wish, &text) < 0)
         return err_no_memory(err);
-    r = cluster_connect(c, 0, &link, err);
+    r = cluster_connect(c, 0, false, &link, err);
     if (r < 0)
         return r;
     r = ask(c, link, node, &text, ret, err);

@@ -237,9 +237,12 @@ enum cluster_fault cluster_tell_apart(struct cluster *c, struct cluster_link *li
                                       struct err *err);
 /* 0, or -EAGAIN with the fault explained. */
 int cluster_result(enum cluster_fault fault, const struct err *why, struct err *err);
-/* Connects to the first server that can be reached, from one of them on. 0, or -EAGAIN. */
-int cluster_connect(struct cluster *c, size_t first, struct cluster_link **ret,
-                    struct err *err);
+/*
+ * Connects to the first server that can be reached, from one of them on: as open of struct
+ * cluster_driver. 0, or -EAGAIN.
+ */
+int cluster_connect(struct cluster *c, size_t first, bool is_to_watch,
+                    struct cluster_link **ret, struct err *err);
 /*
  * A connection that is open, or a new one; *ret_used is false for that. 0, or -EAGAIN. It is
  * given back, and closed where something went wrong on it.

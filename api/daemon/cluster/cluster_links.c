@@ -41,7 +41,7 @@ int cluster_link_take(struct cluster *c, struct cluster_link **ret, bool *ret_us
     (void)pthread_mutex_unlock(&c->lock);
     if (r < 0 || *ret_used)
         return r;
-    r = cluster_connect(c, server, ret, err);
+    r = cluster_connect(c, server, false, ret, err);
     if (r < 0)
         cluster_link_give(c, NULL, false);
     return r;
@@ -73,7 +73,7 @@ static enum cluster_fault serve_over_one(struct cluster *c, cluster_serve_fn *se
     struct cluster_link *link = NULL;
     enum cluster_fault fault;
 
-    if (cluster_connect(c, 0, &link, err) < 0)
+    if (cluster_connect(c, 0, false, &link, err) < 0)
         return CLUSTER_UNREACHABLE;
     fault = serve(ctx, link, err);
     c->driver->close(link);

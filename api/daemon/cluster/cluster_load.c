@@ -96,7 +96,7 @@ static enum cluster_fault send(struct teller *t, struct err *err)
     _cleanup_buf_ struct buf text = {0};
     char subject[SUBJECT_SIZE];
 
-    if (!t->link && cluster_connect(c, 0, &t->link, err) < 0)
+    if (!t->link && cluster_connect(c, 0, false, &t->link, err) < 0)
         return CLUSTER_UNREACHABLE;
     t->load.n_tenants = 0;
     c->load.sharing.fill(c->load.sharing.ctx, &t->load);

@@ -280,7 +280,7 @@ static int begin(struct transfer *t, struct err *err)
     if (r < 0)
         return r;
     object_meta_key(t->digest, t->key);
-    return cluster_connect(t->cluster, server_now(t->cluster), &t->link, err);
+    return cluster_connect(t->cluster, server_now(t->cluster), true, &t->link, err);
 }
 
 static int put_joined(struct transfer *t, uint64_t size, struct err *err)
@@ -329,7 +329,7 @@ int cluster_objects_look(struct cluster *c, struct cluster_object *objects, size
     enum cluster_fault fault = CLUSTER_OK;
     struct transfer t = {.cluster = c};
     struct err why = {0};
-    int r = cluster_connect(c, server_now(c), &t.link, err);
+    int r = cluster_connect(c, server_now(c), false, &t.link, err);
 
     if (r < 0)
         return r;

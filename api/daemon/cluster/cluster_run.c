@@ -321,7 +321,7 @@ static enum cluster_fault stay(struct cluster *c, struct err *err)
 static enum cluster_fault session(struct cluster *c, const char *server, struct err *err)
 {
     struct cluster_bucket bucket = {.name = CLUSTER_BUCKET};
-    enum cluster_fault fault = c->driver->open(&c->access, server, &c->link, err);
+    enum cluster_fault fault = c->driver->open(&c->access, server, true, &c->link, err);
 
     if (fault != CLUSTER_OK || cluster_is_stopping(c))
         return fault;

@@ -152,7 +152,7 @@ static int over_link(struct sweep *s, int (*work)(struct sweep *s, struct err *e
 
     if (r < 0)
         return r;
-    r = cluster_connect(s->cluster, 0, &s->link, err);
+    r = cluster_connect(s->cluster, 0, true, &s->link, err);
     if (r < 0)
         return r;
     r = work(s, err);

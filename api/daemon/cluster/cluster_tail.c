@@ -421,7 +421,8 @@ static enum cluster_fault follow(struct cluster_tail *tail, size_t server, struc
 {
     struct cluster *c = tail->cluster;
     struct tail_session s = {.cluster = c, .tail = tail, .began_ns = clock_monotonic_ns()};
-    enum cluster_fault fault = c->driver->open(&c->access, c->servers[server], &s.link, err);
+    enum cluster_fault fault =
+        c->driver->open(&c->access, c->servers[server], true, &s.link, err);
 
     if (fault != CLUSTER_OK)
         return fault;

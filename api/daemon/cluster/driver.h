@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Both sides have the same, or the module is of another version. */
-#define CLUSTER_DRIVER_VERSION 9u
+#define CLUSTER_DRIVER_VERSION 10u
 /* The function of the module that gives its struct. */
 #define CLUSTER_DRIVER_SYMBOL "skillvm_cluster_driver"
 
@@ -103,9 +103,13 @@ struct cluster_link;
 struct cluster_driver {
     unsigned version; /* CLUSTER_DRIVER_VERSION */
 
-    /* Connects to one server, which must have JetStream. */
+    /*
+     * Connects to one server, which must have JetStream. Where something is to be watched next
+     * says whether the server is alive: what it says to other questions comes behind all that
+     * is under way, which may take long. Any other link ends where it says nothing for 6 s.
+     */
     enum cluster_fault (*open)(const struct cluster_access *access, const char *server,
-                               struct cluster_link **ret, struct err *err);
+                               bool is_to_watch, struct cluster_link **ret, struct err *err);
     /* NULL is fine. */
     void (*close)(struct cluster_link *link);
 

@@ -13,11 +13,15 @@
 #include "api/daemon/nats/nats_link.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAKE_MS       2500
+#define MAKE_MS 2500
+/* The server hears of us so often, and a link that hears nothing of so many ends. */
+#define PING_MS       2000
+#define PINGS         2
 #define SECOND_NS     1000000000ll
 #define MARK_HEADER   "KV-Operation"
 #define MARK_REMOVED  "DEL"
@@ -145,7 +149,8 @@ static natsStatus set_tls(natsOptions *options, const struct cluster_access *acc
 }
 
 static natsStatus set_options(natsOptions *options, const struct cluster_access *access,
-                              const char *server, const struct cluster_link *link)
+                              const char *server, bool is_to_watch,
+                              const struct cluster_link *link)
 {
     bool is_tls = strncmp(server, "tls://", 6) == 0 || *access->tls_ca || *access->tls_cert;
     natsStatus s = natsOptions_SetURL(options, server);
@@ -159,9 +164,9 @@ static natsStatus set_options(natsOptions *options, const struct cluster_access 
     if (s == NATS_OK)
         s = natsOptions_SetIgnoreDiscoveredServers(options, true);
     if (s == NATS_OK)
-        s = natsOptions_SetPingInterval(options, 2000);
+        s = natsOptions_SetPingInterval(options, PING_MS);
     if (s == NATS_OK)
-        s = natsOptions_SetMaxPingsOut(options, 2);
+        s = natsOptions_SetMaxPingsOut(options, is_to_watch ? INT_MAX : PINGS);
     if (s == NATS_OK)
         s = natsOptions_SetMaxPendingMsgs(options, NATS_PENDING_MAX);
     if (s == NATS_OK)
@@ -177,14 +182,14 @@ static natsStatus set_options(natsOptions *options, const struct cluster_access 
 
 static enum cluster_fault connect_link(struct cluster_link *link,
                                        const struct cluster_access *access, const char *server,
-                                       struct err *err)
+                                       bool is_to_watch, struct err *err)
 {
     natsOptions *options = NULL;
     natsStatus s = natsOptions_Create(&options);
     enum cluster_fault fault;
 
     if (s == NATS_OK)
-        s = set_options(options, access, server, link);
+        s = set_options(options, access, server, is_to_watch, link);
     if (s == NATS_OK)
         s = natsConnection_Connect(&link->connection, options);
     natsOptions_Destroy(options);
@@ -243,7 +248,8 @@ static void link_close(struct cluster_link *link)
 }
 
 static enum cluster_fault link_open(const struct cluster_access *access, const char *server,
-                                    struct cluster_link **ret, struct err *err)
+                                    bool is_to_watch, struct cluster_link **ret,
+                                    struct err *err)
 {
     struct cluster_link *link = calloc(1, sizeof(*link));
     enum cluster_fault fault;
@@ -261,7 +267,7 @@ static enum cluster_fault link_open(const struct cluster_access *access, const c
     link->denied =
         &denied[__atomic_fetch_add(&next_denied, 1, __ATOMIC_RELAXED) % DENIED_SLOTS];
     nats_begin_request(link);
-    fault = connect_link(link, access, server, err);
+    fault = connect_link(link, access, server, is_to_watch, err);
     if (fault == CLUSTER_OK)
         fault = check_server(link, err);
     if (fault == CLUSTER_OK)

@@ -15,6 +15,7 @@ sys.path[:0] = map(str, FOLDERS)
 sys.dont_write_bytecode = True
 
 import harness  # noqa: E402
+import runner  # noqa: E402
 
 SUITES = {
     "e2e": (
@@ -101,8 +102,8 @@ def main():
         harness.Daemon.common = ("--grace", "30")
     world = harness.World(options.bin, options.share, options.scratch)
     try:
-        wanted = [case for case in harness.CASES if harness.is_wanted(case, options.only, options.long)]
-        failures = harness.run_cases(world, wanted, sys.stdout, options.emulated)
+        wanted = [case for case in harness.CASES if runner.is_wanted(case, options.only, options.long)]
+        failures = runner.run_cases(world, wanted, sys.stdout, options.emulated)
     finally:
         world.finish()
     print("inside: done", flush=True)

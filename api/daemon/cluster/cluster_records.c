@@ -414,6 +414,11 @@ int cluster_record_begin(struct cluster *c, const struct record *record,
 {
     int r = update(c, record->id, next_begun, record, ret_theirs, err);
 
+    /* Servers may also take what another node wrote on the same condition: the last is true. */
+    if (r == 0) {
+        record_copy_finish(ret_theirs);
+        r = update(c, record->id, next_begun, record, ret_theirs, err);
+    }
     if (r != -EEXIST)
         record_copy_finish(ret_theirs);
     return r == -EALREADY ? 0 : r;

@@ -304,10 +304,7 @@ static int next_ended(const void *ctx, const struct record *there, struct record
                        there->accepted_ns == record->accepted_ns
                    ? -EALREADY
                    : -EEXIST;
-    /*
-     * What was not confirmed here another node began under its key, or took over as it waited,
-     * and will end.
-     */
+    /* Not confirmed here, another node began it under its key, or took it over: it ends it. */
     if (there->id[0] &&
         (there->accepted_ns != record->accepted_ns || strcmp(there->node, record->node) != 0))
         return -EBUSY;

@@ -7,7 +7,6 @@
 
 #include "api/daemon/cluster/cluster.h"
 #include "api/daemon/cluster/record_entry.h"
-
 #include "base/clock.h"
 
 #include <errno.h>
@@ -21,12 +20,11 @@ static struct {
     bool has_entry;
     char data[NODE_ENTRY_BYTES_MAX];
     size_t len;
-    uint64_t revision; /* of the entry */
-    uint64_t next;     /* revision */
-    uint64_t told;     /* that the watch gave */
-    int64_t clock_ns;  /* that the server's is behind ours */
-    enum cluster_fault
-        put_fault; /* what the next ones are answered with, after they are stored */
+    uint64_t revision;            /* of the entry */
+    uint64_t next;                /* revision */
+    uint64_t told;                /* that the watch gave */
+    int64_t clock_ns;             /* that the server's is behind ours */
+    enum cluster_fault put_fault; /* of the next one, after it is stored */
     unsigned opened;
     bool is_deaf; /* the watch gives nothing */
 } bucket = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -45,10 +43,10 @@ static struct {
     struct change row;
 } changes = {.revision = 1};
 
-/* The last record of whatever execution, as others see it. */
-static struct buf record;
-/* What another node writes on the same condition as the next one, and behind it; or none. */
-static struct buf record_behind;
+/* The last record of whatever execution, and what another node writes behind the next one, on
+   the same condition. */
+static struct buf record, record_behind;
+static unsigned records_put;
 
 struct cluster_link {
     bool is_changes; /* what is watched */
@@ -149,6 +147,7 @@ static enum cluster_fault fake_put(struct cluster_link *link, const char *name, 
     (void)link;
     (void)key;
     if (strcmp(name, CLUSTER_RECORDS) == 0) {
+        records_put++;
         if (record_behind.len > 0) {
             buf_finish(&record);
             record = record_behind;
@@ -555,7 +554,7 @@ static void the_last_one_of_a_key_begins_it(void **state)
     cluster_destroy(c);
 }
 
-/* The same of one that another node takes over while its own is about to begin it. */
+/* The same of what is taken over as it begins; and a wish is written over what forgot it. */
 static void what_is_taken_over_as_it_begins_is_not_begun(void **state)
 {
     struct cluster *c = start();
@@ -574,10 +573,13 @@ static void what_is_taken_over_as_it_begins_is_not_begun(void **state)
     (void)strcpy(theirs.node, "b");
     assert_int_equal(record_entry_write(&ours, &record), 0);
     assert_int_equal(record_entry_write(&theirs, &record_behind), 0);
-    ours.waits = false;
     assert_int_equal(cluster_record_begin(c, &ours, &there, &err), -EEXIST);
     assert_string_equal(there.record.node, "b");
     record_copy_finish(&there);
+    records_put = 0;
+    assert_int_equal(record_entry_write(&theirs, &record_behind), 0);
+    assert_int_equal(cluster_record_cancel(c, ours.id, &err), 0);
+    assert_int_equal(records_put, 2);
     buf_finish(&record);
     cluster_destroy(c);
 }

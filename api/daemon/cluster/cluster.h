@@ -248,8 +248,6 @@ int cluster_follow_audit(struct cluster *cluster, const struct cluster_auditor *
                          struct err *err);
 /* Writes into a record that it is of this process, as it knows the cluster now. */
 void cluster_sign_record(struct cluster *cluster, struct record *record);
-/* Whether both are one process's. */
-bool record_is_of_same(const struct record *one, const struct record *other);
 /*
  * Writes the record of an execution that is accepted, replicated on return. 0; -EEXIST where
  * there is one of its id, which is here then; -EAGAIN while the node is not joined, or where
@@ -303,9 +301,6 @@ int cluster_record_offer(struct cluster *cluster, const struct record *record, s
 int cluster_record_claim(struct cluster *cluster, const char *id, const char *node,
                          const char *instance, bool is_lost, struct record_copy *ret,
                          struct err *err);
-/* How often one that was claimed may be begun again once it has begun, by the record as it was.
- */
-unsigned record_retries_left(const struct record *there);
 /* What the servers have of one. 0, -ENOENT or -EAGAIN. */
 int cluster_record_read(struct cluster *cluster, const char *id, struct record_copy *ret,
                         struct err *err);

@@ -30,11 +30,6 @@ void cluster_sign_record(struct cluster *c, struct record *record)
     record->seen = c->follow.tail.revision;
 }
 
-bool record_is_of_same(const struct record *one, const struct record *other)
-{
-    return strcmp(one->node, other->node) == 0 && strcmp(one->instance, other->instance) == 0;
-}
-
 /* What an entry has, as a copy. 0; -ENOENT where it is no record of this id; -ENOMEM. */
 static int copy_record(const struct cluster_entry *entry, const char *id,
                        struct record_copy *ret)
@@ -159,6 +154,22 @@ static int update(struct cluster *c, const char *id, next_record *next, const vo
         return r;
     record_copy_finish(there);
     return cluster_result(fault == CLUSTER_OK ? CLUSTER_CONFLICT : fault, &why, err);
+}
+
+/*
+ * The same, and a look at what is there then: servers may also take what another node writes on
+ * the same condition, and the last is true. next says -EALREADY of what was written.
+ */
+static int update_surely(struct cluster *c, const char *id, next_record *next, const void *ctx,
+                         struct record_copy *there, struct err *err)
+{
+    int r = update(c, id, next, ctx, there, err);
+
+    if (r == 0) {
+        record_copy_finish(there);
+        r = update(c, id, next, ctx, there, err);
+    }
+    return r;
 }
 
 static int next_accepted(const void *ctx, const struct record *there, struct record *ret)
@@ -368,11 +379,6 @@ int cluster_record_end(struct cluster *c, const struct record *record,
     return r == -EALREADY ? 0 : r;
 }
 
-unsigned record_retries_left(const struct record *there)
-{
-    return there->waits && !there->was_begun ? there->retries : there->retries - 1;
-}
-
 /* As it waits, but that it has begun; its request stays where it may be begun again. */
 static void begin_record(const struct record *there, struct record *ret)
 {
@@ -409,13 +415,8 @@ static int next_begun(const void *ctx, const struct record *there, struct record
 int cluster_record_begin(struct cluster *c, const struct record *record,
                          struct record_copy *ret_theirs, struct err *err)
 {
-    int r = update(c, record->id, next_begun, record, ret_theirs, err);
+    int r = update_surely(c, record->id, next_begun, record, ret_theirs, err);
 
-    /* Servers may also take what another node wrote on the same condition: the last is true. */
-    if (r == 0) {
-        record_copy_finish(ret_theirs);
-        r = update(c, record->id, next_begun, record, ret_theirs, err);
-    }
     if (r != -EEXIST)
         record_copy_finish(ret_theirs);
     return r == -EALREADY ? 0 : r;
@@ -591,7 +592,7 @@ static int next_cancelled(const void *ctx, const struct record *there, struct re
 int cluster_record_cancel(struct cluster *c, const char *id, struct err *err)
 {
     struct record_copy there = {0};
-    int r = update(c, id, next_cancelled, NULL, &there, err);
+    int r = update_surely(c, id, next_cancelled, NULL, &there, err);
 
     record_copy_finish(&there);
     return r == -EALREADY ? 0 : r;

@@ -67,4 +67,10 @@ struct record {
     uint64_t revision;                      /* of what the servers have; 0: it is not of them */
 };
 
+/* Whether both are one process's. */
+bool record_is_of_same(const struct record *one, const struct record *other);
+/* How often one that was claimed may be begun again once it has begun, by the record as it was.
+ */
+unsigned record_retries_left(const struct record *there);
+
 #endif

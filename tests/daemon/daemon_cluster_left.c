@@ -91,6 +91,36 @@ static void what_may_begin_again_does_not_fail_where_that_was_missed(void **stat
     finish(&w);
 }
 
+/* What a row says of whose one is; "": this node's. */
+static void say_whose(const struct harness *h, const char *id, const char *process)
+{
+    char *sql = sqlite3_mprintf("UPDATE records SET node = %Q, instance = %Q WHERE id = %Q",
+                                process, process, id);
+
+    assert_int_equal(change_database(h, sql), 1);
+}
+
+/* A node that lags hears of who had one before when it has taken it over itself: it is begun
+ * once what came behind that is heard of. */
+static void who_had_it_before_keeps_nobody_from_beginning_it(void **state)
+{
+    struct waiting_world w = {0};
+    char id[38];
+
+    (void)state;
+    waiting_begin(&w);
+    waiting_at_a(&w, id);
+    say_whose(&w.a, id, "c");
+    waiting_end(&w.a, w.busy_a);
+    nodes_wait(&w.a, nodes_path_of(w.busy_a), 200, "\"status\":\"cancelled\"");
+    harness_wait_metrics(&w.a, "\nskillvm_executions_queued 0\n", true);
+    say_whose(&w.a, id, "");
+    nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"success\"");
+    waiting_expect(&w, id, "\"node\":\"a\"", true);
+    waiting_end(&w.b, w.busy_b);
+    waiting_finish(&w);
+}
+
 /* Registers one more at a, which b knows; "read": and has. */
 static void push(const struct waiting_world *w, const char *name, bool read)
 {
@@ -286,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_others_may_begin_does_not_fail_where_that_was_missed),
         cmocka_unit_test(what_may_begin_again_does_not_fail_where_that_was_missed),
+        cmocka_unit_test(who_had_it_before_keeps_nobody_from_beginning_it),
         cmocka_unit_test(what_needs_an_object_that_is_gone_fails),
         cmocka_unit_test(what_was_claimed_and_not_begun_costs_no_retry),
         cmocka_unit_test(what_cannot_be_begun_now_keeps_nobody_waiting),

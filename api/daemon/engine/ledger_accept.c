@@ -212,6 +212,24 @@ static int pass(struct ledger *ledger, const struct record *ours, struct record 
     return r < 0 ? r : -EEXIST;
 }
 
+/*
+ * One of which this node has no row as its own. Who had it before may be heard of after it was
+ * taken over: what comes behind that makes the row this node's again. -EEXIST where it is not
+ * to be begun here.
+ */
+static int check_row(struct ledger *ledger, const char *id, struct err *err)
+{
+    struct record row;
+    int r = registry_record_other(ledger->env.registry, id, &row, err);
+
+    if (r == 0)
+        r = cluster_record_is_ours(ledger->env.cluster, id, err);
+    /* Nobody's: its tenant was deleted. */
+    if (r == -ENOENT)
+        return -EEXIST;
+    return r < 0 ? r : err_set(err, EAGAIN, "that this node has it does not arrive here");
+}
+
 int ledger_begin(struct ledger *ledger, const char *id, bool again, struct err *err)
 {
     _cleanup_free_ char *unused = NULL;
@@ -219,9 +237,8 @@ int ledger_begin(struct ledger *ledger, const char *id, bool again, struct err *
     struct record record;
     int r = registry_record_get(ledger->env.registry, id, &record, &unused, err);
 
-    /* Its tenant was deleted. */
     if (r < 0)
-        return r == -ENOENT ? -EEXIST : r;
+        return r == -ENOENT ? check_row(ledger, id, err) : r;
     cluster_sign_record(ledger->env.cluster, &record);
     record.waits = false;
     r = cluster_record_begin(ledger->env.cluster, &record, &theirs, err);

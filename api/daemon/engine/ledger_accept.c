@@ -222,12 +222,13 @@ static int check_row(struct ledger *ledger, const char *id, struct err *err)
     struct record row;
     int r = registry_record_other(ledger->env.registry, id, &row, err);
 
-    if (r == 0)
-        r = cluster_record_is_ours(ledger->env.cluster, id, err);
-    /* Nobody's: its tenant was deleted. */
-    if (r == -ENOENT)
-        return -EEXIST;
-    return r < 0 ? r : err_set(err, EAGAIN, "that this node has it does not arrive here");
+    /* Its tenant was deleted. */
+    if (r < 0)
+        return r == -ENOENT ? -EEXIST : r;
+    r = cluster_record_is_ours(ledger->env.cluster, id, err);
+    if (r < 0)
+        return r == -ENOENT ? -EEXIST : r;
+    return err_set(err, EAGAIN, "that this node has it does not arrive here");
 }
 
 int ledger_begin(struct ledger *ledger, const char *id, bool again, struct err *err)

@@ -225,7 +225,7 @@ class Client:
     def run_ok(self, archive=None, **fields):
         """run, of what ends well, however slow the machine is."""
         fields.setdefault("timeout", 600)
-        fields.setdefault("timeout_s", fields["timeout"] + 60)
+        fields.setdefault("timeout_s", 660)
         return check_success(self.run(archive, **fields))
 
     @contextlib.contextmanager

@@ -196,27 +196,36 @@ static void a_watch_goes_on_however_much_there_is(void **state)
     nats_end(&w);
 }
 
-/* However large it is: a server sends no more than a link has room for. One that sends all at
- * once ends the connection, or what has no room is thrown away. */
-static void a_server_waits_for_who_takes(void **state)
+/* So many large entries, each of a key of its own. */
+static void put_large(const struct cluster_driver *driver, struct cluster_link *link,
+                      unsigned many)
 {
     static char text[LARGE];
-    struct cluster_bucket bucket = {
-        .name = BUCKET, .replicas = 1, .max_bytes = 256 << 20, .max_value_bytes = 2 * LARGE};
-    const struct cluster_driver *driver;
-    struct nats_world w = {0};
     struct err err = {0};
-    struct cluster_link *link;
-    char url[512], key[32];
+    char key[32];
 
-    (void)state;
-    link = begin(&w, &bucket, &driver, url, sizeof(url));
     memset(text, 'x', sizeof(text));
-    for (unsigned i = 0; i < LARGE_MANY; i++) {
+    for (unsigned i = 0; i < many; i++) {
         snprintf(key, sizeof(key), "key%u", i);
         assert_int_equal(driver->put(link, BUCKET, key, text, sizeof(text), 0, NULL, &err),
                          CLUSTER_OK);
     }
+}
+
+/* However large it is: a server sends no more than a link has room for. One that sends all at
+ * once ends the connection, or what has no room is thrown away. */
+static void a_server_waits_for_who_takes(void **state)
+{
+    struct cluster_bucket bucket = {
+        .name = BUCKET, .replicas = 1, .max_bytes = 256 << 20, .max_value_bytes = 2 * LARGE};
+    const struct cluster_driver *driver;
+    struct nats_world w = {0};
+    struct cluster_link *link;
+    char url[512];
+
+    (void)state;
+    link = begin(&w, &bucket, &driver, url, sizeof(url));
+    put_large(driver, link, LARGE_MANY);
     driver->close(link);
     link = open_watch(driver, url, 0);
     take_all(driver, link, LARGE_MANY, 1);
@@ -290,7 +299,6 @@ static void slow_line_end(struct slow_line *l)
  * link goes on while anything comes. */
 static void a_watch_goes_on_however_slowly_it_comes(void **state)
 {
-    static char text[LARGE];
     struct cluster_bucket bucket = {
         .name = BUCKET, .replicas = 1, .max_bytes = 64 << 20, .max_value_bytes = 2 * LARGE};
     const struct cluster_driver *driver;
@@ -298,16 +306,11 @@ static void a_watch_goes_on_however_slowly_it_comes(void **state)
     struct slow_line line = {0};
     struct err err = {0};
     struct cluster_link *link;
-    char url[512], key[32];
+    char url[512];
 
     (void)state;
     link = begin(&w, &bucket, &driver, url, sizeof(url));
-    memset(text, 'x', sizeof(text));
-    for (unsigned i = 0; i < SLOW_MANY; i++) {
-        snprintf(key, sizeof(key), "key%u", i);
-        assert_int_equal(driver->put(link, BUCKET, key, text, sizeof(text), 0, NULL, &err),
-                         CLUSTER_OK);
-    }
+    put_large(driver, link, SLOW_MANY);
     driver->close(link);
     slow_line_begin(&line, w.servers[0].port, url, sizeof(url));
     link = open_link(driver, url);

@@ -43,8 +43,7 @@ static struct {
     struct change row;
 } changes = {.revision = 1};
 
-/* The last record of whatever execution, and what another node writes behind the next one, on
-   the same condition. */
+/* The last record of an execution, and what another node writes behind the next one. */
 static struct buf record, record_behind;
 static unsigned records_put;
 
@@ -528,6 +527,17 @@ static void others_that_never_stop_writing_keep_nobody_out(void **state)
     changes.is_endless = false;
 }
 
+/* One execution, as this node has it and as another one does. */
+static void name_records(struct cluster *c, struct record *ours, struct record *theirs)
+{
+    wait_state(c, NULL);
+    (void)strcpy(ours->id, "exec_0123456789abcdef0123456789abcdef");
+    (void)strcpy(ours->tenant, TENANT);
+    cluster_sign_record(c, ours);
+    *theirs = *ours;
+    (void)strcpy(theirs->node, "b");
+}
+
 /* Servers may confirm two that came at once: who is not the last has not begun it. */
 static void the_last_one_of_a_key_begins_it(void **state)
 {
@@ -536,12 +546,7 @@ static void the_last_one_of_a_key_begins_it(void **state)
     struct err err = {0};
 
     (void)state;
-    wait_state(c, NULL);
-    (void)strcpy(ours.id, "exec_0123456789abcdef0123456789abcdef");
-    (void)strcpy(ours.tenant, TENANT);
-    cluster_sign_record(c, &ours);
-    theirs = ours;
-    (void)strcpy(theirs.node, "b");
+    name_records(c, &ours, &theirs);
     assert_int_equal(record_entry_write(&theirs, &record), 0);
     assert_int_equal(cluster_record_accept(c, &ours, true, &err), 0);
     (void)strcpy(ours.idempotency_key, "k");
@@ -565,12 +570,7 @@ static void what_is_taken_over_as_it_begins_is_not_begun(void **state)
     struct err err = {0};
 
     (void)state;
-    wait_state(c, NULL);
-    (void)strcpy(ours.id, "exec_0123456789abcdef0123456789abcdef");
-    (void)strcpy(ours.tenant, TENANT);
-    cluster_sign_record(c, &ours);
-    theirs = ours;
-    (void)strcpy(theirs.node, "b");
+    name_records(c, &ours, &theirs);
     assert_int_equal(record_entry_write(&ours, &record), 0);
     assert_int_equal(record_entry_write(&theirs, &record_behind), 0);
     assert_int_equal(cluster_record_begin(c, &ours, &there, &err), -EEXIST);

@@ -255,6 +255,23 @@ void cluster_remove_left(struct cluster *c, struct cluster_link *link);
 /* Chunks that nothing names; where the servers are lost too, with cluster_remove_left. */
 void cluster_remove_chunks(struct cluster *c, struct cluster_link *link, enum cluster_kept kept,
                            const char *chunks_under);
+/*
+ * What is to be written in place of what is there, which has an empty id where nothing is. 0,
+ * or why nothing is.
+ */
+typedef int cluster_next_record(const void *ctx, const struct record *there,
+                                struct record *ret);
+/*
+ * Writes what next says in place of the record that the servers have, which *there is then.
+ * Tried again while others write of the same, and once more where a connection was an old one.
+ * What next says; -EAGAIN.
+ */
+int cluster_record_update(struct cluster *c, const char *id, cluster_next_record *next,
+                          const void *ctx, struct record_copy *there, struct err *err);
+/* Writes one in place of this revision of it; 0: of none. */
+enum cluster_fault cluster_record_write(struct cluster *c, struct cluster_link *link,
+                                        const struct record *record, uint64_t revision,
+                                        struct err *err);
 /* Whether this node does not have an image, and another one has. */
 bool cluster_leaves_image(struct cluster *c, const char *image);
 /* Puts all objects that rows of this node name, and that are here, to where they are not. */

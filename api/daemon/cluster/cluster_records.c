@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing records of executions. The first one of an id counts, and then each is written on
- * condition that the one before is the last: so an execution ends once, whoever says so.
+ * Writing records of executions, each on condition that the one before is the last: so an
+ * execution ends once, whoever says so.
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/lock.h"
 
 #include <errno.h>
@@ -78,9 +77,9 @@ static enum cluster_fault read_record(struct cluster *c, struct cluster_link *li
     return fault;
 }
 
-static enum cluster_fault write_record(struct cluster *c, struct cluster_link *link,
-                                       const struct record *record, uint64_t revision,
-                                       struct err *err)
+enum cluster_fault cluster_record_write(struct cluster *c, struct cluster_link *link,
+                                        const struct record *record, uint64_t revision,
+                                        struct err *err)
 {
     _cleanup_buf_ struct buf text = {0};
     enum cluster_fault fault;
@@ -97,15 +96,9 @@ static enum cluster_fault write_record(struct cluster *c, struct cluster_link *l
     return fault;
 }
 
-/*
- * What is to be written in place of what is there, which has an empty id where nothing is. 0,
- * or why nothing is.
- */
-typedef int next_record(const void *ctx, const struct record *there, struct record *ret);
-
 /* Once over a connection. *ret_fault says whether it may be tried again. */
 static int update_over(struct cluster *c, struct cluster_link *link, const char *id,
-                       next_record *next, const void *ctx, struct record_copy *there,
+                       cluster_next_record *next, const void *ctx, struct record_copy *there,
                        enum cluster_fault *ret_fault, struct err *err)
 {
     uint64_t revision = 0;
@@ -119,13 +112,12 @@ static int update_over(struct cluster *c, struct cluster_link *link, const char 
     r = next(ctx, &there->record, &wanted);
     if (r < 0)
         return r;
-    *ret_fault = write_record(c, link, &wanted, revision, err);
+    *ret_fault = cluster_record_write(c, link, &wanted, revision, err);
     return *ret_fault == CLUSTER_OK ? 0 : -EAGAIN;
 }
 
-/* Tries it while others write of the same, or once more where a connection was an old one. */
-static int update(struct cluster *c, const char *id, next_record *next, const void *ctx,
-                  struct record_copy *there, struct err *err)
+int cluster_record_update(struct cluster *c, const char *id, cluster_next_record *next,
+                          const void *ctx, struct record_copy *there, struct err *err)
 {
     enum cluster_fault fault = CLUSTER_CONFLICT;
     struct err why = {0};
@@ -160,149 +152,16 @@ static int update(struct cluster *c, const char *id, next_record *next, const vo
  * The same, and a look at what is there then: servers may also take what another node writes on
  * the same condition, and the last is true. next says -EALREADY of what was written.
  */
-static int update_surely(struct cluster *c, const char *id, next_record *next, const void *ctx,
-                         struct record_copy *there, struct err *err)
+static int update_surely(struct cluster *c, const char *id, cluster_next_record *next,
+                         const void *ctx, struct record_copy *there, struct err *err)
 {
-    int r = update(c, id, next, ctx, there, err);
+    int r = cluster_record_update(c, id, next, ctx, there, err);
 
     if (r == 0) {
         record_copy_finish(there);
-        r = update(c, id, next, ctx, there, err);
+        r = cluster_record_update(c, id, next, ctx, there, err);
     }
     return r;
-}
-
-static int next_accepted(const void *ctx, const struct record *there, struct record *ret)
-{
-    const struct record *record = ctx;
-
-    if (!there->id[0]) {
-        *ret = *record;
-        return 0;
-    }
-    /* Ours, whose confirmation was lost. */
-    return record_is_of_same(there, record) && there->accepted_ns == record->accepted_ns
-               ? -EALREADY
-               : -EEXIST;
-}
-
-static int not_confirmed(const char *id, struct err *err)
-{
-    return err_set(err, ETIMEDOUT,
-                   "execution %s was not confirmed by the servers of the cluster, and does not "
-                   "run",
-                   id);
-}
-
-/* With a look at what is there: what is not confirmed may be there all the same. */
-static int accept_by_look(struct cluster *c, const char *id, next_record *next, const void *ctx,
-                          struct err *err)
-{
-    struct record_copy there = {0};
-    struct err why = {0};
-    int r = update(c, id, next, ctx, &there, &why);
-
-    record_copy_finish(&there);
-    if (r == -EALREADY)
-        return 0;
-    if (r == -EAGAIN)
-        return not_confirmed(id, err);
-    return r < 0 && why.message[0] ? err_set(err, -r, "%s", why.message) : r;
-}
-
-/*
- * Of first records of one key that come at once servers may take more than one, and the last
- * one is true. Where they cannot be asked now, what they confirmed counts. 0 or -EEXIST.
- */
-static int check_last(struct cluster *c, const char *id)
-{
-    struct err ignored = {0};
-
-    return cluster_record_is_ours(c, id, &ignored) == -ENOENT ? -EEXIST : 0;
-}
-
-/* No other node has the id of one without a key. */
-static int check_key(struct cluster *c, const struct record *record, struct err *err)
-{
-    int r = record->idempotency_key[0]
-                ? cluster_check_unknown(c, record->tenant, record->id, err)
-                : 0;
-
-    return r == -EEXIST ? -EALREADY : r;
-}
-
-/* Servers that did not answer may have another leader by now. */
-static int check_key_again(struct cluster *c, const struct record *record, struct err *err)
-{
-    struct err why = {0};
-    int r = check_key(c, record, &why);
-
-    return r == -EAGAIN ? not_confirmed(record->id, err) : r;
-}
-
-/*
- * Nobody has its id, but where somebody used its key: so it is written without a look. What
- * came of that is asked where it is not known.
- */
-int cluster_record_accept(struct cluster *c, const struct record *record, bool is_new,
-                          struct err *err)
-{
-    struct cluster_link *link;
-    struct err why = {0};
-    enum cluster_fault fault;
-    bool is_used;
-    int r = cluster_check_joined(c, err);
-
-    if (r == 0 && is_new)
-        r = check_key(c, record, err);
-    if (r < 0)
-        return r;
-    r = cluster_link_take(c, &link, &is_used, err);
-    if (r < 0)
-        return r;
-    fault = write_record(c, link, record, 0, &why);
-    if (fault != CLUSTER_OK && fault != CLUSTER_CONFLICT && fault != CLUSTER_UNREACHABLE)
-        fault = cluster_tell_apart(c, link, CLUSTER_RECORDS, fault, &why);
-    cluster_link_give(c, link, fault == CLUSTER_OK || fault == CLUSTER_CONFLICT);
-    if (fault == CLUSTER_OK)
-        return record->idempotency_key[0] ? check_last(c, record->id) : 0;
-    if (fault != CLUSTER_CONFLICT && !cluster_fault_passes(fault))
-        return cluster_result(fault, &why, err);
-    r = is_new && fault != CLUSTER_CONFLICT ? check_key_again(c, record, err) : 0;
-    if (r < 0)
-        return r;
-    return accept_by_look(c, record->id, next_accepted, record, err);
-}
-
-/* What is to take the place of what this node knew, and forgot. */
-struct forgotten {
-    const struct record *record;
-    uint64_t known; /* up to this revision */
-};
-
-static int next_after_forgotten(const void *ctx, const struct record *there, struct record *ret)
-{
-    const struct forgotten *forgotten = ctx;
-
-    if (there->id[0] && (!there->status[0] || there->revision > forgotten->known))
-        return next_accepted(forgotten->record, there, ret);
-    *ret = *forgotten->record;
-    return 0;
-}
-
-int cluster_record_replace(struct cluster *c, const struct record *record, uint64_t known,
-                           struct err *err)
-{
-    const struct forgotten forgotten = {record, known};
-
-    return accept_by_look(c, record->id, next_after_forgotten, &forgotten, err);
-}
-
-uint64_t cluster_records_known(struct cluster *c)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-
-    return c->records.revision;
 }
 
 static int next_ended(const void *ctx, const struct record *there, struct record *ret)
@@ -357,7 +216,7 @@ int cluster_record_lose(struct cluster *c, const struct record *record,
 {
     const struct loss loss = {record, ret_left != NULL};
     struct record_copy theirs = {0};
-    int r = update(c, record->id, next_lost, &loss, &theirs, err);
+    int r = cluster_record_update(c, record->id, next_lost, &loss, &theirs, err);
 
     if (r == -EBUSY && ret_left && record_is_of_same(&theirs.record, record))
         *ret_left = theirs;
@@ -369,7 +228,7 @@ int cluster_record_lose(struct cluster *c, const struct record *record,
 int cluster_record_end(struct cluster *c, const struct record *record,
                        struct record_copy *ret_theirs, struct err *err)
 {
-    int r = update(c, record->id, next_ended, record, ret_theirs, err);
+    int r = cluster_record_update(c, record->id, next_ended, record, ret_theirs, err);
 
     if (r == -EEXIST)
         return r;
@@ -488,7 +347,7 @@ int cluster_record_claim(struct cluster *c, const char *id, const char *node,
     int r;
 
     cluster_sign_record(c, &ours);
-    r = update(c, id, next_claimed, &claim, ret, err);
+    r = cluster_record_update(c, id, next_claimed, &claim, ret, err);
     if (r != 0 && r != -EOWNERDEAD && r != -EEXIST)
         record_copy_finish(ret);
     return r;
@@ -504,7 +363,7 @@ static int next_none(const void *ctx, const struct record *there, struct record 
 int cluster_record_read(struct cluster *c, const char *id, struct record_copy *ret,
                         struct err *err)
 {
-    int r = update(c, id, next_none, NULL, ret, err);
+    int r = cluster_record_update(c, id, next_none, NULL, ret, err);
 
     if (r == -EALREADY)
         return 0;
@@ -546,7 +405,7 @@ static int next_offered(const void *ctx, const struct record *there, struct reco
 int cluster_record_offer(struct cluster *c, const struct record *record, struct err *err)
 {
     struct record_copy there = {0};
-    int r = update(c, record->id, next_offered, record, &there, err);
+    int r = cluster_record_update(c, record->id, next_offered, record, &there, err);
 
     record_copy_finish(&there);
     return r;
@@ -572,7 +431,7 @@ int cluster_record_put_back(struct cluster *c, const struct record *before, stru
     int r;
 
     cluster_sign_record(c, &ours);
-    r = update(c, before->id, next_put_back, &back, &there, err);
+    r = cluster_record_update(c, before->id, next_put_back, &back, &there, err);
     record_copy_finish(&there);
     return r;
 }

@@ -6,7 +6,6 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/cluster/cluster.h"
-#include "api/daemon/cluster/record_entry.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -42,10 +41,6 @@ static struct {
     bool is_endless;              /* there is one more at each look */
     struct change row;
 } changes = {.revision = 1};
-
-/* The last record of an execution, and what another node writes behind the next one. */
-static struct buf record, record_behind;
-static unsigned records_put;
 
 struct cluster_link {
     bool is_changes; /* what is watched */
@@ -114,11 +109,6 @@ static enum cluster_fault fake_get(struct cluster_link *link, const char *name, 
                                    struct cluster_entry *ret, struct err *err)
 {
     (void)link;
-    if (strcmp(name, CLUSTER_RECORDS) == 0) {
-        *ret =
-            (struct cluster_entry){.data = buf_cstr(&record), .len = record.len, .revision = 2};
-        return CLUSTER_OK;
-    }
     if (strcmp(name, CLUSTER_CHANGES) == 0) {
         char *copy = strdup("{\"schema\":1,\"bucket\":\"" BUCKET_ID "\"}");
 
@@ -144,16 +134,8 @@ static enum cluster_fault fake_put(struct cluster_link *link, const char *name, 
     enum cluster_fault fault = CLUSTER_CONFLICT;
 
     (void)link;
+    (void)name;
     (void)key;
-    if (strcmp(name, CLUSTER_RECORDS) == 0) {
-        records_put++;
-        if (record_behind.len > 0) {
-            buf_finish(&record);
-            record = record_behind;
-            record_behind = (struct buf){0};
-        }
-        return CLUSTER_OK;
-    }
     (void)pthread_mutex_lock(&bucket.lock);
     if (last == (bucket.has_entry ? bucket.revision : 0)) {
         bucket.has_entry = data != NULL;
@@ -527,63 +509,6 @@ static void others_that_never_stop_writing_keep_nobody_out(void **state)
     changes.is_endless = false;
 }
 
-/* One execution, as this node has it and as another one does. */
-static void name_records(struct cluster *c, struct record *ours, struct record *theirs)
-{
-    wait_state(c, NULL);
-    (void)strcpy(ours->id, "exec_0123456789abcdef0123456789abcdef");
-    (void)strcpy(ours->tenant, TENANT);
-    cluster_sign_record(c, ours);
-    *theirs = *ours;
-    (void)strcpy(theirs->node, "b");
-}
-
-/* Servers may confirm two that came at once: who is not the last has not begun it. */
-static void the_last_one_of_a_key_begins_it(void **state)
-{
-    struct cluster *c = start();
-    struct record ours = {.accepted_ns = 1}, theirs;
-    struct err err = {0};
-
-    (void)state;
-    name_records(c, &ours, &theirs);
-    assert_int_equal(record_entry_write(&theirs, &record), 0);
-    assert_int_equal(cluster_record_accept(c, &ours, true, &err), 0);
-    (void)strcpy(ours.idempotency_key, "k");
-    memset(ours.request_digest, 'a', sizeof(ours.request_digest) - 1);
-    assert_int_equal(cluster_record_accept(c, &ours, true, &err), -EEXIST);
-    buf_finish(&record);
-    assert_int_equal(record_entry_write(&ours, &record), 0);
-    assert_int_equal(cluster_record_accept(c, &ours, true, &err), 0);
-    buf_finish(&record);
-    cluster_destroy(c);
-}
-
-/* The same of what is taken over as it begins; and a wish is written over what forgot it. */
-static void what_is_taken_over_as_it_begins_is_not_begun(void **state)
-{
-    struct cluster *c = start();
-    struct record ours = {
-        .accepted_ns = 1, .waits = true, .request = "\"{}\"", .request_bytes = 4};
-    struct record_copy there = {0};
-    struct record theirs;
-    struct err err = {0};
-
-    (void)state;
-    name_records(c, &ours, &theirs);
-    assert_int_equal(record_entry_write(&ours, &record), 0);
-    assert_int_equal(record_entry_write(&theirs, &record_behind), 0);
-    assert_int_equal(cluster_record_begin(c, &ours, &there, &err), -EEXIST);
-    assert_string_equal(there.record.node, "b");
-    record_copy_finish(&there);
-    records_put = 0;
-    assert_int_equal(record_entry_write(&theirs, &record_behind), 0);
-    assert_int_equal(cluster_record_cancel(c, ours.id, &err), 0);
-    assert_int_equal(records_put, 2);
-    buf_finish(&record);
-    cluster_destroy(c);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -592,8 +517,6 @@ int main(void)
         cmocka_unit_test(a_deaf_watch_is_begun_anew),
         cmocka_unit_test(a_lost_confirmation_is_looked_for),
         cmocka_unit_test(others_that_never_stop_writing_keep_nobody_out),
-        cmocka_unit_test(the_last_one_of_a_key_begins_it),
-        cmocka_unit_test(what_is_taken_over_as_it_begins_is_not_begun),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,12 @@
 
 #include <errno.h>
 
+/* Whether it is ours, whose confirmation was lost. */
+static bool is_same(const struct record *there, const struct record *record)
+{
+    return record_is_of_same(there, record) && there->accepted_ns == record->accepted_ns;
+}
+
 static int next_accepted(const void *ctx, const struct record *there, struct record *ret)
 {
     const struct record *record = ctx;
@@ -14,10 +20,7 @@ static int next_accepted(const void *ctx, const struct record *there, struct rec
         *ret = *record;
         return 0;
     }
-    /* Ours, whose confirmation was lost. */
-    return record_is_of_same(there, record) && there->accepted_ns == record->accepted_ns
-               ? -EALREADY
-               : -EEXIST;
+    return is_same(there, record) ? -EALREADY : -EEXIST;
 }
 
 static int not_confirmed(const char *id, struct err *err)
@@ -65,12 +68,27 @@ static int check_key(struct cluster *c, const struct record *record, struct err 
     return r == -EEXIST ? -EALREADY : r;
 }
 
+/* What other nodes know may be this very record. */
+static int check_known(struct cluster *c, const struct record *record, struct err *err)
+{
+    struct record_copy there = {0};
+    int r = cluster_record_read(c, record->id, &there, err);
+    bool is_ours = r == 0 && is_same(&there.record, record);
+
+    record_copy_finish(&there);
+    if (is_ours)
+        return 0;
+    return r == -EAGAIN ? r : -EALREADY;
+}
+
 /* Servers that did not answer may have another leader by now. */
 static int check_key_again(struct cluster *c, const struct record *record, struct err *err)
 {
     struct err why = {0};
     int r = check_key(c, record, &why);
 
+    if (r == -EALREADY)
+        r = check_known(c, record, &why);
     return r == -EAGAIN ? not_confirmed(record->id, err) : r;
 }
 

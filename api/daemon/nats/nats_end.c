@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define END_S 10 /* within which a connection has ended */
+/* Within which a connection has ended. In slices: this process may have stood still. */
+#define END_SLICES   100u
+#define END_SLICE_NS 100000000L
+#define SECOND_NS    1000000000L
 
 struct nats_ending {
     sem_t over;
@@ -36,21 +39,33 @@ struct nats_ending *nats_ending_create(void)
     return ending;
 }
 
-bool nats_end_connection(struct cluster_link *link)
+static bool is_over(struct nats_ending *ending)
 {
     struct timespec until;
 
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += END_SLICE_NS;
+    until.tv_sec += until.tv_nsec / SECOND_NS;
+    until.tv_nsec %= SECOND_NS;
+    while (sem_clockwait(&ending->over, CLOCK_MONOTONIC, &until) < 0) {
+        if (errno != EINTR)
+            return false;
+    }
+    return true;
+}
+
+bool nats_end_connection(struct cluster_link *link)
+{
     if (!link->connection) {
         free(link->ending);
         return true;
     }
     natsConnection_Close(link->connection);
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += END_S;
-    while (sem_clockwait(&link->ending->over, CLOCK_MONOTONIC, &until) < 0) {
-        if (errno != EINTR)
-            return false;
+    for (unsigned n = 0; n < END_SLICES; n++) {
+        if (is_over(link->ending)) {
+            free(link->ending);
+            return true;
+        }
     }
-    free(link->ending);
-    return true;
+    return false;
 }

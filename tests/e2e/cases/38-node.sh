@@ -43,12 +43,18 @@ console.log(JSON.stringify([y.load("a: [1]"), process.argv, process.cwd(), proce
     expect 137 skillvm run --lang node --code 'process.kill(process.pid, "SIGKILL"); setInterval(() => 0, 9)'
     expect 124 skillvm run --timeout 30s --lang node --code 'console.log("on"); setInterval(() => 0, 9)'
     equal "$OUT" on "output until the timeout"
-    # At once, and bit by bit: that may have its own code read again and again until its time is over.
     http_expect 200 /v1/executions -H 'Content-Type: application/json' \
         -d '{"lang": "node", "limits": {"memory": "96Mi"}, "timeout": 300,
              "code": "Buffer.alloc(400 << 20, 1)"}'
     equal "$(jq -c '[.status, .signal]' <<<"$BODY")" '["failed",9]' "over its memory"
     contains "$(jq -r .error <<<"$BODY")" memory "why"
+}
+
+# It may have its own code read again and again until its time is over.
+# limit node_grows_over_its_memory 450
+# long node_grows_over_its_memory
+case_node_grows_over_its_memory() {
+    need_node
     http_expect 200 /v1/executions -H 'Content-Type: application/json' \
         -d '{"lang": "node", "limits": {"memory": "96Mi"}, "timeout": 200,
              "code": "const a = []; for (;;) a.push(Buffer.alloc(1 << 20, 1))"}'

@@ -27,18 +27,30 @@ void nodes_begin_two(struct nats_world *w, struct harness *a, const char *a_line
     nodes_begin_named(w, a, "a", a_lines, b, b_lines);
 }
 
-void nodes_begin_named(struct nats_world *w, struct harness *a, const char *a_name,
-                       const char *a_lines, struct harness *b, const char *b_lines)
+void nodes_begin_first(struct nats_world *w, struct harness *a, const char *a_name,
+                       const char *a_lines)
 {
     nats_begin(w, 1);
     nats_start_node(a, w, a_name, a_lines);
     nats_make(a);
+}
+
+void nodes_begin_second(struct nats_world *w, struct harness *a, struct harness *b,
+                        const char *b_lines)
+{
     nats_start_node(b, w, "b", b_lines);
     nats_wait_node(a, NODE_JOINED);
     nats_wait_node(b, NODE_JOINED);
     nats_wait_node(a, "\"node\":\"b\",\"alive\":true");
     harness_wait_ready(a);
     harness_wait_ready(b);
+}
+
+void nodes_begin_named(struct nats_world *w, struct harness *a, const char *a_name,
+                       const char *a_lines, struct harness *b, const char *b_lines)
+{
+    nodes_begin_first(w, a, a_name, a_lines);
+    nodes_begin_second(w, a, b, b_lines);
 }
 
 void nodes_start_logged(struct harness *h, const struct nats_world *w, const char *name,

@@ -17,6 +17,11 @@ void nodes_begin_two(struct nats_world *w, struct harness *a, const char *a_line
 /* The same with another name of the first, or NULL for its host's. */
 void nodes_begin_named(struct nats_world *w, struct harness *a, const char *a_name,
                        const char *a_lines, struct harness *b, const char *b_lines);
+/* The same one by one: the first is a node of a new cluster, or will be, and then b comes. */
+void nodes_begin_first(struct nats_world *w, struct harness *a, const char *a_name,
+                       const char *a_lines);
+void nodes_begin_second(struct nats_world *w, struct harness *a, struct harness *b,
+                        const char *b_lines);
 /* As nats_start_node, with its log in a file of the servers' folder, whose path it gives. */
 void nodes_start_logged(struct harness *h, const struct nats_world *w, const char *name,
                         const char *more, char ret_path[128]);

@@ -107,9 +107,15 @@ void waiting_at_a(const struct waiting_world *w, char ret[38])
 
 void waiting_begin_retried(struct waiting_world *w, char ret[38])
 {
-    waiting_begin_free(w, "a", WAITING_LINES, WAITING_LINES);
+    /* A busy machine's node may give it away where another one is there. */
+    nodes_begin_first(&w->nats, &w->a, "a", WAITING_LINES);
+    nats_wait_node(&w->a, NODE_JOINED);
+    harness_wait_ready(&w->a);
+    assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
     nodes_submit(&w->a, WAITING_RETRIED, ret);
     nodes_wait(&w->a, nodes_path_of(ret), 200, "\"status\":\"running\"");
+    nodes_begin_second(&w->nats, &w->a, &w->b, WAITING_LINES);
+    nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
     waiting_expect(w, ret, "\"again\":{", true);
     waiting_expect(w, ret, "\"retries\":1", true);
     nodes_wait(&w->b, nodes_path_of(ret), 200, "\"status\":\"running\"");

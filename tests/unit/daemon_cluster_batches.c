@@ -3,6 +3,8 @@
    stand-in for the module. */
 #include "tests/unit/cmocka_all.h"
 
+#include "tests/unit/node_begun.h"
+
 #include "api/daemon/cluster/cluster.h"
 #include "api/daemon/cluster/record_entry.h"
 #include "api/daemon/cluster/staged.h"
@@ -191,23 +193,13 @@ static void more_than_may_wait_is_taken_bit_by_bit(void **state)
                                           .tick = no_tick};
     /* Its bucket is not there. */
     const struct cluster_replica replica = {.look = no_place};
-    const struct node_entry facts = {.version = "0.2.0"};
-    const struct cluster_config config = {.servers = "nats://127.0.0.1",
-                                          .credentials = "",
-                                          .tls_ca = "",
-                                          .tls_cert = "",
-                                          .tls_key = "",
-                                          .labels = "",
-                                          .node = "a",
-                                          .facts = &facts,
-                                          .replicas = 1,
-                                          .driver = &driver};
-    struct cluster *c = NULL;
+    struct cluster *c;
     struct err err = {0};
 
     (void)state;
     write_entry();
-    if (cluster_create(&config, &c, &err) < 0 || cluster_follow(c, &replica, 60000, &err) < 0 ||
+    c = node_begun(&driver, "");
+    if (cluster_follow(c, &replica, 60000, &err) < 0 ||
         cluster_follow_records(c, &ledger, &err) < 0)
         fail_msg("%s", err.message);
     while (__atomic_load_n(&made, __ATOMIC_ACQUIRE) < MANY &&

@@ -5,6 +5,8 @@
  */
 #include "tests/unit/cmocka_all.h"
 
+#include "tests/unit/node_begun.h"
+
 #include "api/daemon/cluster/cluster.h"
 #include "api/daemon/cluster/record_entry.h"
 
@@ -120,25 +122,9 @@ static const struct cluster_driver driver = {.version = CLUSTER_DRIVER_VERSION,
 
 static int start(void **state)
 {
-    const struct node_entry facts = {.version = "0.2.0"};
-    const struct cluster_config config = {.servers = "nats://127.0.0.1",
-                                          .credentials = "",
-                                          .tls_ca = "",
-                                          .tls_cert = "",
-                                          .tls_key = "",
-                                          .labels = "",
-                                          .node = "a",
-                                          .facts = &facts,
-                                          .replicas = 1,
-                                          .driver = &driver};
-    struct cluster *c = NULL;
-    struct err err = {0};
-
-    if (cluster_create(&config, &c, &err) < 0)
-        fail_msg("%s", err.message);
     put = asked = 0;
     known_from = -1u;
-    *state = c;
+    *state = node_begun(&driver, "");
     return 0;
 }
 

@@ -5,6 +5,8 @@
  */
 #include "tests/unit/cmocka_all.h"
 
+#include "tests/unit/node_begun.h"
+
 #include "api/daemon/cluster/cluster.h"
 #include "base/clock.h"
 
@@ -254,28 +256,12 @@ static const struct cluster_driver driver = {
 
 static struct cluster *start(void)
 {
-    const struct node_entry facts = {.version = "0.2.0"};
-    const struct cluster_config config = {.servers = "nats://127.0.0.1",
-                                          .credentials = "",
-                                          .tls_ca = "",
-                                          .tls_cert = "",
-                                          .tls_key = "",
-                                          .labels = "rack=a7",
-                                          .node = "a",
-                                          .facts = &facts,
-                                          .replicas = 1,
-                                          .driver = &driver};
-    struct cluster *c = NULL;
-    struct err err = {0};
-
     bucket.has_entry = false;
     bucket.put_fault = CLUSTER_OK;
     bucket.clock_ns = 0;
     bucket.is_deaf = false;
     bucket.opened = 0;
-    if (cluster_create(&config, &c, &err) < 0)
-        fail_msg("%s", err.message);
-    return c;
+    return node_begun(&driver, "rack=a7");
 }
 
 /* Waits until it is cut off for this reason; NULL: until it is joined. */

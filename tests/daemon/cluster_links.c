@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 
+#include <dlfcn.h>
 #include <nats/nats.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -31,6 +32,48 @@ struct flood {
     natsConnection *connection;
     bool is_over;
 };
+
+/* What becomes of a driver's request to watch: another one that sees what it is sent knows when
+   an answer is late. */
+static bool is_lost;
+static natsSubscription *answer_is_behind;
+
+static void wait_entry(natsSubscription *inboxes)
+{
+    const uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+    bool found = false;
+
+    while (!found) {
+        natsMsg *message = NULL;
+
+        assert_true(clock_monotonic_ns() < until_ns);
+        if (natsSubscription_NextMsg(&message, inboxes, 1000) != NATS_OK)
+            continue;
+        found = strncmp(natsMsg_GetSubject(message), "$KV.", 4) == 0;
+        natsMsg_Destroy(message);
+    }
+}
+
+/* In the place of libnats's, for the driver too. */
+natsStatus js_AddConsumer(jsConsumerInfo **ret, jsCtx *stream, const char *name,
+                          jsConsumerConfig *config, jsOptions *options, jsErrCode *code)
+{
+    __typeof__(&js_AddConsumer) add =
+        (__typeof__(&js_AddConsumer))dlsym(RTLD_NEXT, "js_AddConsumer");
+    jsStreamInfo *info = NULL;
+    natsStatus s;
+
+    if (is_lost)
+        return NATS_TIMEOUT;
+    s = add(ret, stream, name, config, options, code);
+    if (!answer_is_behind || s != NATS_OK)
+        return s;
+    wait_entry(answer_is_behind);
+    /* What is answered now comes behind that entry. */
+    assert_int_equal(js_GetStreamInfo(&info, stream, name, NULL, NULL), NATS_OK);
+    jsStreamInfo_Destroy(info);
+    return NATS_TIMEOUT;
+}
 
 /* Entries of the bucket, one after the other, to whoever watches. */
 static void *flood_run(void *context)
@@ -321,6 +364,41 @@ static void a_watch_goes_on_however_slowly_it_comes(void **state)
     nats_end(&w);
 }
 
+/* What a server sends first may come before it says that it watches. */
+static void a_watch_has_begun_when_entries_come(void **state)
+{
+    struct cluster_bucket bucket = {
+        .name = BUCKET, .replicas = 1, .max_bytes = 1 << 20, .max_value_bytes = 100};
+    const struct cluster_driver *driver;
+    struct nats_world w = {0};
+    struct err err = {0};
+    struct cluster_link *link;
+    natsConnection *connection = NULL;
+    char url[512];
+
+    (void)state;
+    link = begin(&w, &bucket, &driver, url, sizeof(url));
+    assert_int_equal(driver->put(link, BUCKET, "key", "value", 5, 0, NULL, &err), CLUSTER_OK);
+    driver->close(link);
+    assert_int_equal(natsConnection_ConnectTo(&connection, url), NATS_OK);
+    assert_int_equal(natsConnection_SubscribeSync(&answer_is_behind, connection, "_INBOX.>"),
+                     NATS_OK);
+    assert_int_equal(natsConnection_Flush(connection), NATS_OK);
+    link = open_link(driver, url);
+    assert_int_equal(driver->watch(link, BUCKET, 0, &err), CLUSTER_OK);
+    take_all(driver, link, 1, 1);
+    driver->close(link);
+    natsSubscription_Destroy(answer_is_behind);
+    answer_is_behind = NULL;
+    natsConnection_Destroy(connection);
+    is_lost = true;
+    link = open_link(driver, url);
+    assert_int_equal(driver->watch(link, BUCKET, 0, &err), CLUSTER_NO_QUORUM);
+    is_lost = false;
+    driver->close(link);
+    nats_end(&w);
+}
+
 /* Who may write a bucket may write any header: what says that it is no entry is one all the
  * same, and others come after it. */
 static void no_entry_passes_for_a_status(void **state)
@@ -419,6 +497,7 @@ int main(void)
         cmocka_unit_test(a_watch_goes_on_however_much_there_is),
         cmocka_unit_test(a_server_waits_for_who_takes),
         cmocka_unit_test(a_watch_goes_on_however_slowly_it_comes),
+        cmocka_unit_test(a_watch_has_begun_when_entries_come),
         cmocka_unit_test(no_entry_passes_for_a_status),
         cmocka_unit_test(only_the_server_is_answered),
     };

@@ -41,6 +41,15 @@ static natsStatus subscribe(struct cluster_link *link)
     return s;
 }
 
+/* Whether a server that has not answered in time watches all the same. What it sends first may
+   come before its answer, and over a slow line that takes longer than an answer may. */
+static bool has_begun(const struct cluster_link *link)
+{
+    int pending = 0;
+
+    return natsSubscription_GetPending(link->watched, &pending, NULL) == NATS_OK && pending > 0;
+}
+
 enum cluster_fault nats_watch(struct cluster_link *link, const struct nats_layout *layout,
                               const char *bucket, const char *key, jsDeliverPolicy policy,
                               uint64_t after, struct err *err)
@@ -66,6 +75,8 @@ enum cluster_fault nats_watch(struct cluster_link *link, const struct nats_layou
         config.OptStartSeq = after + 1;
     if (s == NATS_OK)
         s = js_AddConsumer(NULL, link->stream, stream, &config, NULL, &code);
+    if (s == NATS_TIMEOUT && has_begun(link))
+        s = NATS_OK;
     link->prefix_len = strlen(layout->subject) + strlen(bucket) + 2;
     link->delivered = 0;
     link->heard_ns = now_ns();

@@ -47,7 +47,7 @@ key=$({
     echo "$source_id"
     gcc --version | head -n 1
     ld --version | head -n 1
-    cd "$here" && sha256sum -- *.config build.sh cc.sh common-headers.h
+    cd "$here" && sha256sum -- *.config build.sh cc.sh common-headers.h populate.c
     [ -z "$fragment" ] || sha256sum <"$fragment"
 } | sha256sum | cut -c 1-32)
 out=$cache/$key/vmlinux
@@ -144,6 +144,7 @@ gcc $(sed -n 's/^savedcmd_[^ ]* := [^ ]* -Wp,[^ ]* //; s/ -DKBUILD_MODFILE.*//p'
     echo 'kernel: the common headers do not compile: it takes twice as long without them' >&2
     rm -f "$SKILLVM_HEADERS/common.h.gch"
 }
+run gcc -O2 -shared -fPIC -o "$SKILLVM_HEADERS/populate.so" "$here/populate.c"
 run make -j "$jobs" CC="$cc" vmlinux
 # What the boot stub of a compressed kernel would move it by, for the VMM (vmm/relocations.h).
 objcopy --strip-all --add-section .skillvm.relocs=arch/x86/boot/compressed/vmlinux.relocs \

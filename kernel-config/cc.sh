@@ -39,6 +39,6 @@ with_headers() {
         esac
         set -- "$@" "$arg"
     done
-    gcc -include "$SKILLVM_HEADERS/common.h" "$@"
+    LD_PRELOAD=$SKILLVM_HEADERS/populate.so gcc -include "$SKILLVM_HEADERS/common.h" "$@"
 }
 with_headers "$@" || exec gcc "$@"

@@ -28,7 +28,7 @@ check_images() { # of what, target…: builds them, and the software host with t
 }
 
 # The long runs by name, in the order they run in; each has a case in long_run.
-long_runs=(cases package coverage tidy clusters skills node ratios jail imported owners clones siege floods relay categories resets programs trail crowd soak
+long_runs=(cases package coverage tidy sanitizers skills node ratios jail imported owners clones siege floods relay categories resets programs trail crowd soak
     fleet pythons pythons-more cases-6.12 cases-vmx bench-6.12 bench-vmx)
 
 long_run() { # name
@@ -40,9 +40,9 @@ long_run() { # name
         check "build: sanitize" cmake/build.sh sanitize
         check "$1" tests/check-tidy.sh --deep "$build" "$build-sanitize"
         ;;
-    clusters)
-        check "build: sanitize" cmake/build.sh sanitize all clusters
-        check_ctest "$1, sanitizers" "$build-sanitize" clusters
+    sanitizers)
+        check "build: sanitize" cmake/build.sh sanitize all sanitizers
+        check_ctest "$1" "$build-sanitize" sanitizers
         ;;
     skills)
         check_images "data and office" image-data image-office
@@ -131,8 +131,7 @@ run_suite() {
         check "build: $preset" cmake/build.sh "$preset"
     done
     check "clang-tidy" tests/check-tidy.sh "$build" "$build-sanitize"
-    check_ctest "units without sanitizers" "$build" 'release|fuzz'
-    check_ctest "units and fuzz replay, sanitizers" "$build-sanitize" 'unit|daemon|fuzz'
+    check_ctest "units and fuzz replay" "$build" 'release|fuzz' "$build-sanitize" 'unit|daemon|fuzz'
     check "MCP with the official client" tests/mcp/run.sh --build "$build"
     check_cases "end to end" tests/e2e/run.sh --build "$build"
 }

@@ -20,11 +20,27 @@ check() { # title command…
 }
 
 run_ctest() { # folder labels
-    # Most of them wait for deadlines rather than for the processor: eight slots for each, of which
+    # Most of them wait for deadlines rather than for the processor: six slots for each, of which
     # tests/CMakeLists.txt says what a test takes. The limits end what hangs, on a
     # machine however busy: a test; and ctest, which waits for whatever a test left behind.
-    timeout --kill-after=10 3000 ctest --test-dir "$1" -j $((8 * jobs)) -L "$2" \
+    rm -f "$1/junit.xml"
+    timeout --kill-after=10 3000 ctest --test-dir "$1" -j $((6 * jobs)) -L "$2" \
         --output-on-failure --timeout 1200 --no-tests=error --output-junit "$1/junit.xml"
+}
+
+# Beside each other: some wait while others compute. What they print is shown one after the other.
+run_ctests() { # folder labels [folder labels]…
+    local folders=() pids=() i status=0
+    while [ $# -gt 0 ]; do
+        run_ctest "$1" "$2" >"$1/ctest.log" 2>&1 &
+        pids+=($!) folders+=("$1")
+        shift 2
+    done
+    for i in "${!pids[@]}"; do
+        wait "${pids[i]}" || status=1
+        cat "${folders[i]}/ctest.log"
+    done
+    return "$status"
 }
 
 # Of what each failed test of a log of ctest printed: the end, and what says why anywhere.
@@ -42,12 +58,9 @@ show_failures() { # log
         END { show() }' "$1" >&2
 }
 
-# Adds what a JUnit file of ctest says to the totals; the suite itself is not one more.
-check_ctest() { # title folder labels
+# Adds what the JUnit file of a folder says to the totals; the suite itself is not one more.
+count_ctest() { # title folder
     local file=$2/junit.xml tests failures_here skips name
-    rm -f "$file"
-    # shellcheck disable=SC2154 # try sets it
-    try "$1" run_ctest "$2" "$3" || show_failures "$step_log"
     if [ ! -s "$file" ]; then
         failed=$((failed + 1))
         failures+=("$1")
@@ -64,6 +77,17 @@ check_ctest() { # title folder labels
     while read -r name; do
         failures+=("$name ($1)")
     done < <(grep -B 1 '<failure' "$file" | sed -n 's/^.*<testcase name="\([^"]*\)".*$/\1/p')
+}
+
+check_ctest() { # title folder labels [folder labels]…
+    local title=$1
+    shift
+    # shellcheck disable=SC2154 # try sets it
+    try "$title" run_ctests "$@" || show_failures "$step_log"
+    while [ $# -gt 0 ]; do
+        count_ctest "$title, ${1##*/}" "$1"
+        shift 2
+    done
 }
 
 # A suite that prints `ok`, `FAIL` and `skip` lines and a closing line of its own.

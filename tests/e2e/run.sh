@@ -50,7 +50,7 @@ shell_cases() {
     sed -n 's/^case_\([a-z0-9_]*\)() {$/\1/p' "$@"
 }
 python_cases() {
-    sed -n '/^@\([a-z]*_\)\?case$/{n;s/^def \([a-z0-9_]*\)(.*/\1/p}' "$@"
+    sed -n '/^@\([a-z]*_\)\?case$/{:a;n;/^@/ba;s/^def \([a-z0-9_]*\)(.*/\1/p}' "$@"
 }
 suite_cases() {
     [[ $suite == hostile ]] || python_cases "$here"/inside/*.py

@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE / "categories"))
 import sandboxes  # noqa: E402
 import table  # noqa: E402
 from canaries import TAKEN_MIB, Canaries, available_mib, enter_namespaces, new_secret  # noqa: E402
-from harness import Skipped, case, check, check_equal, check_success, python_skill, shorten  # noqa: E402
+from harness import Skipped, case, check, check_equal, check_success, long_case, python_skill, shorten  # noqa: E402
 from tenants import JSON, make_tenant  # noqa: E402
 from verdict import BLOCKED, ERROR, OPEN, verdict  # noqa: E402
 
@@ -97,7 +97,7 @@ def in_own_thread(function, *args):
         return pool.submit(function, *args).result()
 
 
-@case
+@long_case
 def twenty_categories_leave_the_host_untouched(world):
     peers = PEERS if os.environ.get("CATEGORIES") == "peers" else PEERS[:1]
     found = in_own_thread(attack_all, world, peers)

@@ -10,7 +10,7 @@ import tarfile
 import time
 
 from given_up import STATUS, check_given_up
-from harness import bash_skill, case, check, check_equal, check_in, python_skill, shorten, skill_zip
+from harness import bash_skill, case, check, check_equal, python_skill, shorten, skill_zip
 
 CALLS = r'''
 import ctypes, errno, json, os, socket

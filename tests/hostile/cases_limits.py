@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from harness import Failed, Skipped, case, check, check_equal, check_in, joins, python_skill, wait_until
+from harness import Failed, Skipped, case, check, check_equal, check_in, joins, long_case, python_skill, wait_until
 from jail_client import LIMITS
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -161,7 +161,7 @@ def an_execution_is_told_that_its_machine_took_too_much(world):
                    "may have", "memory_over")
 
 
-@case
+@long_case
 def an_execution_is_told_that_the_host_was_short_of_memory(world):
     """As others leave it too little, the cgroup above does: enough for its machine, but not for what its skill
     takes within its own limit. The machine goes, and not the daemon."""

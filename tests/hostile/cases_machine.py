@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 
-from harness import Daemon, Skipped, case, check, check_equal, check_in, python_skill, shorten
+from harness import Daemon, Skipped, case, check, check_equal, check_in, long_case, python_skill, shorten
 
 IMAGE = pathlib.Path(__file__).resolve().parents[1] / "hostile-image" / "python.erofs"
 ARCHIVE = python_skill("never run")
@@ -106,7 +106,7 @@ def breaches_of_the_protocol(world):
         check(growth < 8192, f"the daemon grew by {growth} KiB")
 
 
-@case
+@long_case
 def artifacts_of_a_hostile_guest(world):
     with HostileDaemon(world) as daemon:
         for mode in TARS:

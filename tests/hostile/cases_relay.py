@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "categories"))
 
 from cases_machine import check_image, install_image  # noqa: E402
-from harness import Beside, bash_skill, case, check, check_equal, check_in, shorten, skill_zip, wait_until  # noqa: E402
+from harness import Beside, bash_skill, case, check, check_equal, check_in, long_case, skill_zip, wait_until  # noqa: E402
 from internet import Internet  # noqa: E402
 from tenants import Tenant  # noqa: E402
 
@@ -329,6 +329,6 @@ def hold_the_relay(world):
         check_given_back(it, held.before)
 
 
-@case
+@long_case
 def what_a_guest_holds_of_the_relay_is_bounded(world):
     in_own_thread(hold_the_relay, world)

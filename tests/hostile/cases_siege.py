@@ -14,11 +14,11 @@ from callers import TcpClient, check_health, free_port
 from harness import (
     Beside,
     Skipped,
-    case,
     check,
     check_equal,
     check_in,
     check_success,
+    long_case,
     python_skill,
     shorten,
     wait_until,
@@ -141,7 +141,7 @@ def check_others(daemon, other, what):
     check(free >= WATERMARK, f"{free >> 20} MiB of disk left during {what}")
 
 
-@case
+@long_case
 def a_tenant_besieges_the_others_in_vain(world):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 2 * CONNECTIONS + 400:

@@ -15,7 +15,7 @@ import struct
 import tarfile
 import time
 
-from harness import Failed, Skipped, case, check, check_equal
+from harness import Failed, Skipped, case, check, check_equal, long_case
 from reset_driver import Broken, Machine
 
 BUILT = pathlib.Path(__file__).resolve().parents[1] / "hostile-guest"
@@ -164,7 +164,7 @@ def a_machine_that_cannot_be_reset_says_so(world):
         vmm.unlink()
 
 
-@case
+@long_case
 def resets_after_ordinary_skills(world):
     vmm, files = verifier(world)
     seed = int(os.environ.get("SKILL_SEED") or random.SystemRandom().getrandbits(32))

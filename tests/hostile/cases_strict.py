@@ -12,7 +12,7 @@ import shutil
 import subprocess
 
 from cases_limits import CGROUPS, PIDS_MAX, folders_in, own_cgroup
-from harness import Skipped, case, check, check_equal, check_in, joins, long_case, python_skill, wait_until
+from harness import Skipped, case, check, check_equal, check_in, joins, long_case, python_skill
 from jail_client import memory_max
 
 # vmm/jail/jail.h

@@ -21,9 +21,9 @@ from cases_limits import CGROUPS, folders_in, own_cgroup
 from cases_machine import ARCHIVE, BREACHES, TARS, check_image, install_image
 from harness import (
     bash_skill,
-    case,
     check,
     check_equal,
+    long_case,
     parent_of,
     processes,
     python_skill,
@@ -253,7 +253,7 @@ class Hostile:
                 self.endings[result["status"]] += 1
 
 
-@case
+@long_case
 def hostile_executions_leave_no_trail(world):
     seed = int(os.environ.get("HOSTILE_SEED") or random.SystemRandom().getrandbits(32))
     print(f"trail: HOSTILE_SEED={seed}", flush=True)

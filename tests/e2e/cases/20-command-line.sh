@@ -130,6 +130,7 @@ S
 counted="10000 50005000 90" # files, their sum, folders
 
 # limit ten_thousand_input_files 300
+# long ten_thousand_input_files
 case_ten_thousand_input_files() {
     count_files
     (cd in && grep -r '') | jq -Rn --rawfile code count.py '{$code, lang: "python",
@@ -146,6 +147,7 @@ case_ten_thousand_input_files() {
 
 # They come with the request, and one that is too large for that is uploaded.
 # limit ten_thousand_files_of_a_folder 300
+# long ten_thousand_files_of_a_folder
 case_ten_thousand_files_of_a_folder() {
     count_files
     { head -c 100000 /dev/zero | tr '\0' ' ' && cat in/10/90.txt; } >in/10/large

@@ -21,6 +21,7 @@ case_node_skills_are_begun_and_tested() {
 }
 
 # limit node_code_runs 400
+# long node_code_runs
 case_node_code_runs() {
     need_node
     mkdir sub

@@ -15,6 +15,7 @@ skill_in() { # folder: with a SKILL.md
 # Pure wheels, one of which requires the other: found by the script, by what it starts, and by a
 # program of the wheel's; by the interpreter that waited, and by one that starts.
 # limit packages_are_found 400
+# long packages_are_found
 case_packages_are_found() {
     skill_in pure
     make_wheel pure/wheels trial_top 1.2 --requires 'trial-base>=2; python_version > "3.8"' \

@@ -36,6 +36,7 @@ case_skills_of_image_python() {
 }
 
 # limit skills_of_image_node 900
+# long skills_of_image_node
 case_skills_of_image_node() {
     [[ -e $SKILLVM_SHARE/node.erofs ]] || skip "the image node is not built"
     mapfile -t names < <(ls "$skills/node")

@@ -73,6 +73,7 @@ case_an_image_says_what_it_is_made_of() {
 }
 
 # limit imported_containers_run 900
+# long imported_containers_run
 case_imported_containers_run() {
     local code='import sys, own_module; print(sys.version_info[:2], own_module.said, sys.executable)'
     local port look='import socket, urllib.request
@@ -309,6 +310,7 @@ case_images_that_cannot_be_made() {
 # The smallest that has compiled Python in it, in another place, at another time and for whoever keeps
 # others out of what they make.
 # limit a_recipe_gives_the_same_each_time 300
+# long a_recipe_gives_the_same_each_time
 case_a_recipe_gives_the_same_each_time() {
     local place debs=${XDG_CACHE_HOME:-~/.cache}/skillvm/image/debs
     mkdir -p "$debs"

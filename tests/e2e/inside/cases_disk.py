@@ -10,7 +10,7 @@ import random
 import shutil
 import tarfile
 
-from harness import case, check, check_equal, check_in, wait_until
+from harness import case, check, check_equal, check_in, long_case, wait_until
 
 VERIFIER = pathlib.Path(__file__).resolve().parents[2] / "hostile-guest" / "skillvm-vmm-verify"
 # How it is mounted.
@@ -141,7 +141,7 @@ def a_skill_on_a_disk_is_what_a_stream_shows(world):
         "/".join(["d" * 50] * 9) + "/leaf": b"8",
         "data/0/one": b"9",
     }
-    files = {**few, "big.bin": random.Random(1).randbytes(3_000_001), **many(2, 700, 3000)}
+    files = {**few, "big.bin": random.Random(1).randbytes(3_000_001), **many(2, 240, 3000)}
     links = [("link", "big.bin"), ("bin/up", "../helper/deep.py"), ("to-folder", "data"),
              ("far", "/".join(["d" * 50] * 9) + "/leaf")]
     tool = ("bin/tool",)
@@ -169,7 +169,7 @@ os._exit(0)
 """
 
 
-@case
+@long_case
 def disks_leave_nothing_to_the_next(world):
     """Two skills by turns on machines of one owner, each reset compared with the snapshot."""
     options = ["--grace", "60"]  # of a busy software host

@@ -7,7 +7,6 @@ import hashlib
 import http.server
 import io
 import json
-import os
 import pathlib
 import socket
 import ssl
@@ -22,6 +21,7 @@ from harness import (
     check_equal,
     check_in,
     check_reused,
+    long_case,
     need_node,
     python_skill,
     skill_zip,
@@ -292,7 +292,7 @@ def skills_reach_hosts_by_name(world):
     daemon.stop()
 
 
-@case
+@long_case
 def node_reaches_hosts_by_name(world):
     need_node(world)
     daemon = reaching_daemon(world, "egress_node", kept=2)

@@ -21,10 +21,10 @@ from harness import (
 from snapshot_file import kernel_places
 from traces import TRACES
 
-RUNS = 120
+RUNS = 20
 # Executions before the daemon's memory and descriptors are taken as its resting state: its page
 # cache and the allocator's arenas have reached their limits by then.
-WARM_UP = 60
+RUNS_UNTIL_REST = 60
 # The pool's threads each take an arena of the allocator's when they first have work to do.
 RSS_GROWTH_KIB = 1024
 LEAK_ROUNDS = 4
@@ -137,40 +137,56 @@ EQUAL_IN_STARTED = set()
 ANEW_MAX = 3
 
 
-@case
-def runs_share_nothing(world):
-    archive = python_skill(TRACES)
-    numbers = set()
-    machines = collections.Counter()
-    started = time.monotonic()
+class Runs:
+    """Of one skill, none of which may see of another or draw what one drew."""
 
-    def run_some(runs, first=None):
+    def __init__(self, world):
+        self.world, self.archive = world, python_skill(TRACES)
+        self.numbers, self.machines = set(), collections.Counter()
+
+    def run(self, runs):
         for _ in range(runs):
-            result = world.client.run_ok(archive)
+            result = self.world.client.run_ok(self.archive)
             report = result["output"]
-            where = f"run {machines.total()}"
-            machines[result["machine"]] += 1
+            where = f"run {self.machines.total()}"
+            self.machines[result["machine"]] += 1
             check_equal(report["marker"], False, f"{where}: a file in /tmp")
             check_equal(report["tmp"], [], f"{where}: /tmp")
             check_equal(report["env"], None, f"{where}: an environment variable")
             check_equal(report["processes"], [], f"{where}: processes")
             check_equal(report["sandbox"], ["files"], f"{where}: /sandbox/out")
             for value in report["random"]:
-                check(value not in numbers, f"{where}: {value} came before")
-                numbers.add(value)
-        return resting_state(world, first)
+                check(value not in self.numbers, f"{where}: {value} came before")
+                self.numbers.add(value)
 
-    states = [run_some(WARM_UP)]
+    def check_reused(self):
+        runs = self.machines.total()
+        check(self.machines["reused"] >= runs * 9 // 10, f"machines were {dict(self.machines)}")
+
+
+@case
+def runs_share_nothing(world):
+    runs = Runs(world)
+    runs.run(RUNS)
+    runs.check_reused()
+
+
+@long_case
+def runs_leave_the_daemon_as_it_was(world):
+    started = time.monotonic()
+    runs = Runs(world)
+    runs.run(RUNS_UNTIL_REST)
+    states = [resting_state(world, None)]
     growth = None
     # What leaks grows each time; a thread that did something for the first time did it once.
     while (growth is None or growth > RSS_GROWTH_KIB) and len(states) <= LEAK_ROUNDS:
-        states.append(run_some(RUNS - WARM_UP, states[0]))
+        runs.run(RUNS_UNTIL_REST)
+        states.append(resting_state(world, states[0]))
         growth = states[-1]["rss_kib"] - states[-2]["rss_kib"]
     check(growth <= RSS_GROWTH_KIB, f"the daemon grows each time: {states}")
-    runs = machines.total()
-    check(machines["reused"] >= runs * 9 // 10, f"machines were {dict(machines)}")
+    runs.check_reused()
     world.check_clean()
-    print(f"{runs} runs in {time.monotonic() - started:.1f} s; at rest {states}", flush=True)
+    print(f"{runs.machines.total()} runs in {time.monotonic() - started:.1f} s; at rest {states}", flush=True)
 
 
 def resting_state(world, first):

@@ -5,7 +5,7 @@ import functools
 import io
 import tarfile
 
-from harness import bash_skill, case, check, check_equal, check_in, python_skill, shorten
+from harness import bash_skill, case, check, check_equal, check_in, long_case, python_skill, shorten
 
 LOG_LIMIT = 1 << 20
 FILES_MAX = 10000
@@ -13,7 +13,7 @@ FILES_BYTES = 100 << 20
 
 
 def then_a_clean_run(function):
-    """Registers the case; after it, one more execution has to find nothing of it."""
+    """After it, one more execution has to find nothing of it."""
 
     @functools.wraps(function)
     def wrapped(world):
@@ -25,7 +25,7 @@ print(sorted(os.listdir("/tmp")), sorted(os.listdir("/sandbox/out")))
         result = world.client.run_ok(python_skill(source))
         check_equal(result["stdout"], "[] ['files']\n", "the next run")
 
-    return case(wrapped)
+    return wrapped
 
 
 def files_of(world, result):
@@ -39,6 +39,7 @@ def files_of(world, result):
         }
 
 
+@case
 @then_a_clean_run
 def prints_forever(world):
     source = """
@@ -54,6 +55,7 @@ while True:
     check_equal(set(result["stdout"][:79]), {"x"}, "stdout")
 
 
+@case
 @then_a_clean_run
 def exits_42_after_output(world):
     source = """
@@ -73,6 +75,7 @@ sys.exit(42)
     check_equal(files_of(world, result), {"part.txt": b"part"}, "files")
 
 
+@case
 @then_a_clean_run
 def raises(world):
     source = """
@@ -92,6 +95,7 @@ inner()
     check("zygote" not in result["stderr"], f"frames of the zygote: {shorten(result['stderr'])}")
 
 
+@case
 @then_a_clean_run
 def killed_by_a_signal(world):
     source = """
@@ -108,6 +112,7 @@ os.kill(os.getpid(), signal.SIG%s)
         check_equal(result["output"], 7, "output")
 
 
+@case
 @then_a_clean_run
 def sleeps_past_its_timeout(world):
     source = """
@@ -127,6 +132,7 @@ time.sleep(1000)
     check(11000 <= result["phases_ms"]["run"] <= 90000, f"ran {result['phases_ms']['run']} ms")
 
 
+@case
 @then_a_clean_run
 def leaves_children(world):
     source = """
@@ -145,6 +151,7 @@ print("parent is done")
     check_equal(result["stdout"], "parent is done\n", "stdout")
 
 
+@long_case
 @then_a_clean_run
 def writes_10000_files(world):
     source = """
@@ -163,6 +170,7 @@ print("written")
     check_equal(files["f09999"], b"9999", "the last file")
 
 
+@case
 @then_a_clean_run
 def writes_too_many_files(world):
     source = """
@@ -173,6 +181,7 @@ for n in $(seq 1 10050); do : >"$SANDBOX_FILES_DIR/$n"; done
     check(0 < len(result["files_list"]) <= FILES_MAX, f"{len(result['files_list'])} files")
 
 
+@case
 @then_a_clean_run
 def fills_its_disk(world):
     source = """
@@ -199,6 +208,7 @@ except OSError as problem:
     )
 
 
+@case
 @then_a_clean_run
 def uses_too_much_memory(world):
     source = """
@@ -215,6 +225,7 @@ while True:
     check_equal(result["error"], "out of memory: the limit is 64 MiB", "error")
 
 
+@long_case
 @then_a_clean_run
 def a_memory_that_is_nearly_over_is_named(world):
     # Large files of the image, more than fit beside what it holds: read from one end to the other, as
@@ -239,6 +250,7 @@ while True:
     check_equal((result["status"], result["error"]), ("timeout", plain), "one that sleeps")
 
 
+@case
 @then_a_clean_run
 def limits_are_named(world):
     # It keeps what may be its last lines, of which there is not even one.
@@ -273,6 +285,7 @@ except RuntimeError:
         check_in(text, "".join(result["warnings"]), "warnings")
 
 
+@case
 @then_a_clean_run
 def too_large_an_output(world):
     source = """

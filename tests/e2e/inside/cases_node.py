@@ -6,7 +6,7 @@ takes the better part of a minute to start in a software host: most of them are 
 import json
 
 from given_up import STATUS, check_given_up
-from harness import asked_case, case, check, check_equal, check_in, long_case, need_node, skill_zip
+from harness import asked_case, check, check_equal, check_in, long_case, need_node, skill_zip
 
 # It is read when Node starts, so with it an execution has a plain one; and it changes nothing.
 PLAIN = {"NODE_NO_WARNINGS": "0"}
@@ -164,7 +164,7 @@ def node_daemon(world, name):
     return daemon
 
 
-@case
+@long_case
 def node_never_draws_the_same_twice(world):
     daemon = node_daemon(world, "node-drawn")
     check_numbers(daemon.client)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots that hold what skills import: made behind the first run, seen by no script."""
 
-from harness import case, check, check_equal, check_reused, python_skill, wait_until
+from harness import check, check_equal, check_reused, long_case, python_skill, wait_until
 
 SOURCE = """
 import csv, decimal, json, sqlite3, statistics, sys
@@ -25,7 +25,7 @@ print(json.dumps({
 MODULES = {"decimal", "sqlite3", "statistics", "xml.etree.ElementTree", "asyncio"}
 
 
-@case
+@long_case
 def a_profile_is_there_from_the_second_run_on(world):
     daemon = world.copy_of_snapshots("profiles", kept=4)
     daemon.start()

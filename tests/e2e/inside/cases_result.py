@@ -6,7 +6,7 @@ import json
 import pathlib
 import tarfile
 
-from harness import bash_skill, case, check, check_equal, check_in, python_skill, skill_zip
+from harness import bash_skill, case, check, check_equal, check_in, long_case, python_skill, skill_zip
 
 FIELDS = (
     "execution_id status output files_url files_list logs duration_ms error exit_code signal "
@@ -99,7 +99,7 @@ pathlib.Path("/sandbox/out/beside.txt").write_text("beside the folder\n")
         check_equal(tar.extractfile(deep).read(), bytes(range(256)) * 4096, "bytes.bin")
 
 
-@case
+@long_case
 def examples_run(world):
     def folder(name):
         root = EXAMPLES / name

@@ -17,14 +17,6 @@
 /* One that may be begun again, and does not end before its grace is over. */
 #define DEAF "{" WAITING_OF("deaf") ",\"timeout\":600,\"async\":true,\"retries\":1}"
 
-static void begin_deaf(struct waiting_world *w, const char *a_lines, char ret[38])
-{
-    waiting_begin_free(w, "a", a_lines, WAITING_LINES);
-    nodes_submit(&w->a, DEAF, ret);
-    nodes_wait(&w->a, nodes_path_of(ret), 200, "\"status\":\"running\"");
-    nodes_wait(&w->b, nodes_path_of(ret), 200, "\"status\":\"running\"");
-}
-
 /* a has ended, or does so now. */
 static void finish(struct waiting_world *w)
 {
@@ -76,7 +68,7 @@ static void a_wish_goes_with_what_another_node_has(void **state)
     char id[38];
 
     (void)state;
-    begin_deaf(&w, GRACE WAITING_LINES, id);
+    waiting_begin_running(&w, GRACE WAITING_LINES, DEAF, id);
     harness_freeze(w.a.pid);
     waiting_again_at_b(&w, id);
     assert_int_equal(kill(w.a.pid, SIGCONT), 0);
@@ -98,8 +90,7 @@ static void an_end_that_was_written_over_is_told_again(void **state)
     char *record, *wish;
 
     (void)state;
-    waiting_begin_free(&w, "a", WAITING_LINES, WAITING_LINES);
-    waiting_fill(&w.a, id);
+    waiting_begin_running(&w, WAITING_LINES, WAITING_BUSY, id);
     record = nodes_record_of(&w.nats, id);
     wish = strstr(record, "\"cancel\":false");
     assert_non_null(wish);
@@ -138,7 +129,7 @@ static void end_while_it_stops(bool hurries)
     struct waiting_world w = {0};
     char id[38];
 
-    begin_deaf(&w, GRACE SLOW, id);
+    waiting_begin_running(&w, GRACE SLOW, DEAF, id);
     waiting_stop_a(&w);
     if (hurries)
         assert_int_equal(kill(w.a.pid, SIGTERM), 0);

@@ -50,6 +50,10 @@ void waiting_at_b(const struct waiting_world *w, const char *id);
 void waiting_tell_b(const struct waiting_world *w, const char *id);
 /* Has a end in order, and waits until it is about to. */
 void waiting_stop_a(const struct waiting_world *w);
+/* Begins a node, with these lines, that runs such a request, and then another one, which may
+   not take it so; waits until that knows of it. */
+void waiting_begin_running(struct waiting_world *w, const char *a_lines, const char *request,
+                           char ret[38]);
 /* Begins two nodes with a slot, and WAITING_RETRIED, which runs at a; waits until b has it. */
 void waiting_begin_retried(struct waiting_world *w, char ret[38]);
 void waiting_again_at_b(const struct waiting_world *w, const char *id);

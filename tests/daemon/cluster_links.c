@@ -38,17 +38,24 @@ struct flood {
 static bool is_lost;
 static natsSubscription *answer_is_behind;
 
+/* The next one that is sent there. The caller's. */
+static natsMsg *next_message(natsSubscription *inboxes, uint64_t until_ns)
+{
+    natsMsg *message = NULL;
+
+    while (natsSubscription_NextMsg(&message, inboxes, 1000) != NATS_OK)
+        assert_true(clock_monotonic_ns() < until_ns);
+    return message;
+}
+
 static void wait_entry(natsSubscription *inboxes)
 {
     const uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
     bool found = false;
 
     while (!found) {
-        natsMsg *message = NULL;
+        natsMsg *message = next_message(inboxes, until_ns);
 
-        assert_true(clock_monotonic_ns() < until_ns);
-        if (natsSubscription_NextMsg(&message, inboxes, 1000) != NATS_OK)
-            continue;
         found = strncmp(natsMsg_GetSubject(message), "$KV.", 4) == 0;
         natsMsg_Destroy(message);
     }
@@ -440,12 +447,9 @@ static void find_inbox(natsSubscription *inboxes, char *ret, size_t size)
     bool found = false;
 
     while (!found) {
+        natsMsg *message = next_message(inboxes, until_ns);
         const char *status = NULL;
-        natsMsg *message = NULL;
 
-        assert_true(clock_monotonic_ns() < until_ns);
-        if (natsSubscription_NextMsg(&message, inboxes, 1000) != NATS_OK)
-            continue;
         found = natsMsgHeader_Get(message, "Status", &status) == NATS_OK &&
                 strcmp(status, "100") == 0;
         if (found)

@@ -142,6 +142,29 @@ static struct cluster_link *begin(struct nats_world *w, const struct cluster_buc
     return link;
 }
 
+/* The same with a bucket of little. */
+static struct cluster_link *begin_small(struct nats_world *w,
+                                        const struct cluster_driver **ret_driver, char *ret_url,
+                                        size_t size)
+{
+    struct cluster_bucket bucket = {
+        .name = BUCKET, .replicas = 1, .max_bytes = 1 << 20, .max_value_bytes = 100};
+
+    return begin(w, &bucket, ret_driver, ret_url, size);
+}
+
+/* Another one that sees what all links are sent. Both are the caller's. */
+static natsSubscription *open_inboxes(const char *url, natsConnection **ret_connection)
+{
+    natsSubscription *inboxes = NULL;
+
+    assert_int_equal(natsConnection_ConnectTo(ret_connection, url), NATS_OK);
+    assert_int_equal(natsConnection_SubscribeSync(&inboxes, *ret_connection, "_INBOX.>"),
+                     NATS_OK);
+    assert_int_equal(natsConnection_Flush(*ret_connection), NATS_OK);
+    return inboxes;
+}
+
 /* A link may end at any moment, also while libnats is handing an entry over. */
 static void a_link_is_closed_while_entries_come(void **state)
 {
@@ -374,8 +397,6 @@ static void a_watch_goes_on_however_slowly_it_comes(void **state)
 /* What a server sends first may come before it says that it watches. */
 static void a_watch_has_begun_when_entries_come(void **state)
 {
-    struct cluster_bucket bucket = {
-        .name = BUCKET, .replicas = 1, .max_bytes = 1 << 20, .max_value_bytes = 100};
     const struct cluster_driver *driver;
     struct nats_world w = {0};
     struct err err = {0};
@@ -384,13 +405,10 @@ static void a_watch_has_begun_when_entries_come(void **state)
     char url[512];
 
     (void)state;
-    link = begin(&w, &bucket, &driver, url, sizeof(url));
+    link = begin_small(&w, &driver, url, sizeof(url));
     assert_int_equal(driver->put(link, BUCKET, "key", "value", 5, 0, NULL, &err), CLUSTER_OK);
     driver->close(link);
-    assert_int_equal(natsConnection_ConnectTo(&connection, url), NATS_OK);
-    assert_int_equal(natsConnection_SubscribeSync(&answer_is_behind, connection, "_INBOX.>"),
-                     NATS_OK);
-    assert_int_equal(natsConnection_Flush(connection), NATS_OK);
+    answer_is_behind = open_inboxes(url, &connection);
     link = open_link(driver, url);
     assert_int_equal(driver->watch(link, BUCKET, 0, &err), CLUSTER_OK);
     take_all(driver, link, 1, 1);
@@ -410,8 +428,6 @@ static void a_watch_has_begun_when_entries_come(void **state)
  * same, and others come after it. */
 static void no_entry_passes_for_a_status(void **state)
 {
-    struct cluster_bucket bucket = {
-        .name = BUCKET, .replicas = 1, .max_bytes = 1 << 20, .max_value_bytes = 100};
     const struct cluster_driver *driver;
     struct nats_world w = {0};
     struct err err = {0};
@@ -421,7 +437,7 @@ static void no_entry_passes_for_a_status(void **state)
     char url[512];
 
     (void)state;
-    link = begin(&w, &bucket, &driver, url, sizeof(url));
+    link = begin_small(&w, &driver, url, sizeof(url));
     driver->close(link);
     assert_int_equal(natsConnection_ConnectTo(&connection, url), NATS_OK);
     assert_int_equal(natsMsg_Create(&message, "$KV." BUCKET ".key", NULL, NULL, 0), NATS_OK);
@@ -461,22 +477,18 @@ static void find_inbox(natsSubscription *inboxes, char *ret, size_t size)
 /* Who sends to the inbox of a watch gets no entry written by asking for an answer there. */
 static void only_the_server_is_answered(void **state)
 {
-    struct cluster_bucket bucket = {
-        .name = BUCKET, .replicas = 1, .max_bytes = 1 << 20, .max_value_bytes = 100};
     const struct cluster_driver *driver;
     struct nats_world w = {0};
     struct err err = {0};
     struct cluster_entry entry = {0};
     struct cluster_link *link, *other;
     natsConnection *connection = NULL;
-    natsSubscription *inboxes = NULL;
+    natsSubscription *inboxes;
     char url[512], inbox[128];
 
     (void)state;
-    other = begin(&w, &bucket, &driver, url, sizeof(url));
-    assert_int_equal(natsConnection_ConnectTo(&connection, url), NATS_OK);
-    assert_int_equal(natsConnection_SubscribeSync(&inboxes, connection, "_INBOX.>"), NATS_OK);
-    assert_int_equal(natsConnection_Flush(connection), NATS_OK);
+    other = begin_small(&w, &driver, url, sizeof(url));
+    inboxes = open_inboxes(url, &connection);
     link = open_watch(driver, url, 0);
     find_inbox(inboxes, inbox, sizeof(inbox));
     assert_int_equal(

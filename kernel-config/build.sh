@@ -47,7 +47,7 @@ key=$({
     echo "$source_id"
     gcc --version | head -n 1
     ld --version | head -n 1
-    cd "$here" && sha256sum -- *.config build.sh cc.sh common-headers.h populate.c
+    cd "$here" && sha256sum -- *.config build.sh cc.sh common-headers.h hugepages.c
     [ -z "$fragment" ] || sha256sum <"$fragment"
 } | sha256sum | cut -c 1-32)
 out=$cache/$key/vmlinux
@@ -94,10 +94,16 @@ run() {
     }
 }
 
+# Most of what compiling costs beside the compiler's own work is memory it touches once.
+run gcc -O2 -shared -fPIC -o .hugepages.so "$here/hugepages.c"
+export LD_PRELOAD="$work/.hugepages.so" GLIBC_TUNABLES=glibc.malloc.hugetlb=1
+
+# What `make tinyconfig` and scripts/kconfig/merge_config.sh make, in two passes for four.
 cc=$here/cc.sh
-run make CC="$cc" tinyconfig
-run scripts/kconfig/merge_config.sh -m -O . .config "$here"/*.config ${fragment:+"$fragment"}
-run make CC="$cc" olddefconfig
+cat kernel/configs/tiny-base.config kernel/configs/tiny.config arch/x86/configs/tiny.config >.tiny
+run make -j "$jobs" CC="$cc" KCONFIG_ALLCONFIG=.tiny allnoconfig
+cat "$here"/*.config ${fragment:+"$fragment"} >>.config
+run make -j "$jobs" CC="$cc" olddefconfig
 
 # Kconfig drops silently what a dependency forbids; a fragment that asks in vain is an error.
 lost=0
@@ -130,8 +136,7 @@ if [ "$config_only" = yes ]; then
 fi
 
 echo "kernel: compiling with $jobs jobs" >&2
-run make -j "$jobs" CC="$cc" prepare
-run make CC="$cc" fs/ioctl.o
+run make -j "$jobs" CC="$cc" fs/ioctl.o
 # The common headers, with what that file was compiled with. A kernel that has them otherwise is
 # compiled without.
 export SKILLVM_HEADERS="$work/.headers"
@@ -144,7 +149,8 @@ gcc $(sed -n 's/^savedcmd_[^ ]* := [^ ]* -Wp,[^ ]* //; s/ -DKBUILD_MODFILE.*//p'
     echo 'kernel: the common headers do not compile: it takes twice as long without them' >&2
     rm -f "$SKILLVM_HEADERS/common.h.gch"
 }
-run gcc -O2 -shared -fPIC -o "$SKILLVM_HEADERS/populate.so" "$here/populate.c"
+# Compiles what the compiler is to warn of, nothing that the kernel has.
+: >lib/test_fortify/Makefile
 run make -j "$jobs" CC="$cc" vmlinux
 # What the boot stub of a compressed kernel would move it by, for the VMM (vmm/relocations.h).
 objcopy --strip-all --add-section .skillvm.relocs=arch/x86/boot/compressed/vmlinux.relocs \

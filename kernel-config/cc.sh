@@ -22,7 +22,7 @@ esac
 # A compiled header is refused where a macro is defined that it names, so the names of the file itself
 # come after it, in the place of a header that may be read once and is in it.
 with_headers() {
-    names=$SKILLVM_HEADERS/$(printf %s "$source" | tr / -)
+    names=$SKILLVM_HEADERS/$$
     : >"$names"
     left=$#
     while [ "$left" -gt 0 ]; do
@@ -39,6 +39,6 @@ with_headers() {
         esac
         set -- "$@" "$arg"
     done
-    LD_PRELOAD=$SKILLVM_HEADERS/populate.so gcc -include "$SKILLVM_HEADERS/common.h" "$@"
+    gcc -include "$SKILLVM_HEADERS/common.h" "$@"
 }
 with_headers "$@" || exec gcc "$@"

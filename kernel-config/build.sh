@@ -47,7 +47,7 @@ key=$({
     echo "$source_id"
     gcc --version | head -n 1
     ld --version | head -n 1
-    cd "$here" && sha256sum -- *.config build.sh cc.sh common-headers.h hugepages.c
+    cd "$here" && sha256sum -- *.config build.sh cc.sh common-headers.h
     [ -z "$fragment" ] || sha256sum <"$fragment"
 } | sha256sum | cut -c 1-32)
 out=$cache/$key/vmlinux
@@ -94,9 +94,9 @@ run() {
     }
 }
 
-# Most of what compiling costs beside the compiler's own work is memory it touches once.
-run gcc -O2 -shared -fPIC -o .hugepages.so "$here/hugepages.c"
-export LD_PRELOAD="$work/.hugepages.so" GLIBC_TUNABLES=glibc.malloc.hugetlb=1
+huge=$("$here/../cmake/hugepages.sh")
+# shellcheck disable=SC2163,SC2086 # variables with their values, without spaces
+[ -z "$huge" ] || export $huge
 
 # What `make tinyconfig` and scripts/kconfig/merge_config.sh make, in two passes for four.
 cc=$here/cc.sh

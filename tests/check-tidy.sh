@@ -42,13 +42,14 @@ tidy_one() { # folder source header…
     cd "$1" && shift
     key=$(cat "$rules" "$config" "$@" | sha256sum | cut -c 1-32)
     [ ! -e "$cache/$key" ] || return 0
-    clang-tidy --quiet -p . --config-file="$config" "$1" 2>&1 || return 1
+    # shellcheck disable=SC2086 # variables with their values, without spaces
+    env $huge clang-tidy --quiet -p . --config-file="$config" "$1" 2>&1 || return 1
     touch "$cache/$key"
 }
 export -f tidy_one
 
-rules=$(mktemp) config=$(mktemp)
-export rules
+rules=$(mktemp) config=$(mktemp) huge=$(cmake/hugepages.sh)
+export rules huge
 trap 'rm -f "$rules" "$config"' EXIT
 clang-tidy --version >"$rules"
 if [ "$deep" ]; then

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded by build.sh into what builds the kernel, which gives it its memory in huge pages.
- * gcc takes a hundred megabytes to compile a small file, three quarters of them the compiled
+ * Preloaded into compilers (hugepages.sh), which then have their memory in huge pages. gcc
+ * takes a hundred megabytes for a small file of the kernel, three quarters of them compiled
  * headers, which it maps privately and writes to; objtool clears 8 MB for each. Page by page
  * that is tens of thousands of faults and of misses of the TLB, and takes a third of the time,
  * more on virtual machines where both are the hypervisor's. Where the machine has no huge pages

@@ -19,27 +19,35 @@ check() { # title command…
     fi
 }
 
+# Those that run, each the leader of a group with all that it began: what ends this ends them.
+ctests=()
+stop_ctests() {
+    ((${#ctests[@]} == 0)) || kill "${ctests[@]}" 2>/dev/null || true
+}
+trap 'stop_tick; stop_ctests' EXIT
+
 run_ctest() { # folder labels
     # Most of them wait for deadlines rather than for the processor: six slots for each, of which
     # tests/CMakeLists.txt says what a test takes. The limits end what hangs, on a
     # machine however busy: a test; and ctest, which waits for whatever a test left behind.
     rm -f "$1/junit.xml"
-    timeout --kill-after=10 3000 ctest --test-dir "$1" -j $((6 * jobs)) -L "$2" \
+    exec timeout --kill-after=10 3000 ctest --test-dir "$1" -j $((6 * jobs)) -L "$2" \
         --output-on-failure --timeout 1200 --no-tests=error --output-junit "$1/junit.xml"
 }
 
 # Beside each other: some wait while others compute. What they print is shown one after the other.
 run_ctests() { # folder labels [folder labels]…
-    local folders=() pids=() i status=0
+    local folders=() i status=0
     while [ $# -gt 0 ]; do
         run_ctest "$1" "$2" >"$1/ctest.log" 2>&1 &
-        pids+=($!) folders+=("$1")
+        ctests+=($!) folders+=("$1")
         shift 2
     done
-    for i in "${!pids[@]}"; do
-        wait "${pids[i]}" || status=1
+    for i in "${!folders[@]}"; do
+        wait "${ctests[i]}" || status=1
         cat "${folders[i]}/ctest.log"
     done
+    ctests=()
     return "$status"
 }
 

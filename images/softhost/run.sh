@@ -61,9 +61,11 @@ command -v $program >/dev/null || fail "$program is missing (Debian: $packages)"
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/skillvm-run.XXXXXX") || exit 125
 emulator='' readers=''
+# What ends an emulator at the limit, and is ended with it; whatever ends this ends both.
+limited=(setpriv --pdeathsig KILL timeout --signal KILL "$limit" setpriv --pdeathsig KILL)
 # shellcheck disable=SC2317 # the trap calls it
 cleanup() {
-    [ -n "$emulator" ] && kill -9 "$emulator" 2>/dev/null
+    [ -n "$emulator" ] && { kill -9 "$emulator" && wait "$emulator"; } 2>/dev/null
     # shellcheck disable=SC2086
     [ -n "$readers" ] && kill $readers 2>/dev/null
     rm -rf "$dir"
@@ -108,7 +110,7 @@ start_qemu() {
     [ $n -gt 0 ] && args+=(-fw_cfg "name=opt/skillvm/mounts,file=$dir/mounts")
     [ -n "$counting" ] && args+=(-icount 'shift=0,sleep=off')
     [ -n "$console" ] && loglevel=loglevel=7
-    setpriv --pdeathsig KILL qemu-system-x86_64 -nodefaults -no-user-config -display none \
+    "${limited[@]}" qemu-system-x86_64 -nodefaults -no-user-config -display none \
         -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny \
         -no-reboot -machine pc,usb=off,vmport=off -accel tcg,tb-size=256 -cpu EPYC,-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,-nrip-save,-xsavec -smp 1 \
         -m "$memory" -kernel "$boot/vmlinux" -initrd "$boot/initrd.img" \
@@ -172,7 +174,7 @@ END
     # Debian's is built with the debugger: it waits for a command, and has a terminal of its own
     # for the screen, at which it hangs unless somebody reads.
     echo c >"$dir/debugger"
-    setpriv --pdeathsig KILL stdbuf -oL bochs -q -f "$dir/bochsrc" -rc "$dir/debugger" \
+    "${limited[@]}" stdbuf -oL bochs -q -f "$dir/bochsrc" -rc "$dir/debugger" \
         </dev/null >"$dir/screen" 2>&1 &
     emulator=$!
     (
@@ -189,17 +191,8 @@ END
 }
 
 ticker=''
-if [ -n "$vmx" ]; then start_bochs; else start_qemu; fi
-late=''
 end=$((SECONDS + limit))
-while kill -0 $emulator 2>/dev/null; do
-    if [ $SECONDS -ge $end ]; then
-        late=1
-        kill -9 $emulator
-        break
-    fi
-    sleep 0.1
-done
+if [ -n "$vmx" ]; then start_bochs; else start_qemu; fi
 wait $emulator 2>/dev/null
 emulator=''
 [ -z "$ticker" ] || kill "$ticker"
@@ -208,7 +201,7 @@ exec 8>&- 9>&-
 wait $readers
 readers=''
 [ -n "$console" ] && cat "$dir/console" >&2
-if [ -n "$late" ]; then
+if [ ! -s "$dir/status" ] && [ $SECONDS -ge $end ]; then
     echo "run.sh: no end after $limit s, killed. Last console lines:" >&2
     tail -n 15 "$dir/console" >&2
     exit 124

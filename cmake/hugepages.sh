@@ -6,13 +6,12 @@
 #   env $(cmake/hugepages.sh) gcc …
 set -eu
 source=$(dirname "$0")/hugepages.c
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/skillvm
+cache=${XDG_CACHE_HOME:-~/.cache}/skillvm
 library=$cache/hugepages-$({ cat "$source" && gcc --version; } | sha256sum | cut -c 1-32).so
 case $library in *[[:space:]:\;]*) exit 0 ;; esac
 
 if [ ! -s "$library" ]; then
-    mkdir -p "$cache"
-    new=$(mktemp "$cache/hugepages.XXXXXX")
+    { mkdir -p "$cache" && new=$(mktemp "$cache/hugepages.XXXXXX"); } 2>/dev/null || exit 0
     trap 'rm -f "$new"' EXIT
     gcc -O2 -shared -fPIC -o "$new" "$source" 2>/dev/null || exit 0
     chmod 0755 "$new"

@@ -95,14 +95,15 @@ static void *flood_run(void *context)
     return NULL;
 }
 
+static const struct cluster_access access_of_nobody = {
+    .name = "test", .credentials = "", .tls_ca = "", .tls_cert = "", .tls_key = ""};
+
 static struct cluster_link *open_link(const struct cluster_driver *driver, const char *url)
 {
-    static const struct cluster_access access = {
-        .name = "test", .credentials = "", .tls_ca = "", .tls_cert = "", .tls_key = ""};
     struct cluster_link *link = NULL;
     struct err err = {0};
 
-    if (driver->open(&access, url, true, &link, &err) != CLUSTER_OK)
+    if (driver->open(&access_of_nobody, url, true, &link, &err) != CLUSTER_OK)
         fail_msg("%s", err.message);
     return link;
 }
@@ -116,9 +117,10 @@ static struct cluster_link *open_watch(const struct cluster_driver *driver, cons
     struct err err = {0};
 
     for (;;) {
-        struct cluster_link *link = open_link(driver, url);
+        struct cluster_link *link = NULL;
 
-        if (driver->watch(link, BUCKET, after, &err) == CLUSTER_OK)
+        if (driver->open(&access_of_nobody, url, true, &link, &err) == CLUSTER_OK &&
+            driver->watch(link, BUCKET, after, &err) == CLUSTER_OK)
             return link;
         driver->close(link);
         if (clock_monotonic_ns() > until_ns)

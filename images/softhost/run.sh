@@ -201,12 +201,12 @@ exec 8>&- 9>&-
 wait $readers
 readers=''
 [ -n "$console" ] && cat "$dir/console" >&2
-if [ ! -s "$dir/status" ] && [ $SECONDS -ge $end ]; then
+[ -s "$dir/status" ] && exit "$(cat "$dir/status")"
+if [ $SECONDS -ge $end ]; then
     echo "run.sh: no end after $limit s, killed. Last console lines:" >&2
     tail -n 15 "$dir/console" >&2
     exit 124
 fi
-[ -s "$dir/status" ] && exit "$(cat "$dir/status")"
 echo 'run.sh: the host ended without a status. Its last words:' >&2
 [ ! -s "$dir/screen" ] || tail -c 2000 "$dir/screen" >&2
 tail -n 40 "$dir/emulator" "$dir/console" >&2

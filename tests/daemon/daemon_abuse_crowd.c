@@ -47,10 +47,7 @@ static long memory_kib(const struct harness *h)
 /* Idle connections have no threads, as soon as those that answered them have ended. */
 static void expect_threads(const struct harness *h, long n)
 {
-    for (int i = 0; i < 6000 && harness_status(h, "Threads:") > n; i++)
-        usleep(10000);
-    print_message("threads: %ld\n", harness_status(h, "Threads:"));
-    assert_true(harness_status(h, "Threads:") <= n);
+    harness_until(harness_status(h, "Threads:") <= n);
 }
 
 static int compare(const void *a, const void *b)
@@ -276,9 +273,7 @@ static void callers_that_leave_at_once_harm_nobody(void **state)
     for (size_t i = 0; i < 6; i++)
         pthread_join(threads[i], NULL);
     harness_assert_clean(h);
-    for (int i = 0; i < 3000 && harness_count_fds(h) > fds + 1; i++)
-        usleep(20000);
-    assert_true(harness_count_fds(h) <= fds + 1);
+    harness_until(harness_count_fds(h) <= fds + 1);
 }
 
 static void executions_do_not_slow_health(void **state)

@@ -82,14 +82,6 @@ static uint64_t held_bytes(void)
     return nameless_bytes(w.h.data);
 }
 
-/* Waits until nothing is held. */
-static void wait_released(void)
-{
-    for (int i = 0; i < TRIES && held_bytes() > 0; i++)
-        usleep(10000);
-    assert_int_equal(held_bytes(), 0);
-}
-
 /* Sends a request of the tenant and leaves the connection open. */
 static int ask(const char *method, const char *path, const char *headers)
 {
@@ -139,7 +131,7 @@ static void reading_takes_no_disk(void **state)
                    "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"bulk\",\"FAKE_DATA\":\"16\"}}"),
             200, id);
     /* What the execution itself held goes behind its answer. */
-    wait_released();
+    harness_until(held_bytes() == 0);
     snprintf(path, sizeof(path), "/v1/executions/%s/files/bulk.bin", id);
     for (int i = 0; i < READERS; i++)
         fds[i] = ask("GET", path, "");
@@ -203,7 +195,7 @@ static void unread_answers_are_bounded(void **state)
         close(fds[i]);
     }
     assert_in_range(refused, 1, UNREAD - 2);
-    wait_released();
+    harness_until(held_bytes() == 0);
     expect(as(&w, &w.a, "GET", path, ""), 200, "xxxx");
 }
 
@@ -239,7 +231,7 @@ static void unread_events_are_bounded(void **state)
         close(fds[i]);
     }
     assert_in_range(refused, 1, STREAMS - 2);
-    wait_released();
+    harness_until(held_bytes() == 0);
 }
 
 /* Sends so much of a body. */
@@ -250,14 +242,6 @@ static void send_bytes(int fd, size_t bytes)
     assert_non_null(block);
     assert_int_equal(fd_write_full(fd, block, bytes), 0);
     free(block);
-}
-
-/* Waits until that much is held. */
-static void wait_held(uint64_t bytes)
-{
-    for (int i = 0; i < TRIES && held_bytes() < bytes; i++)
-        usleep(10000);
-    assert_true(held_bytes() >= bytes);
 }
 
 /* The status of a body that asks first. */
@@ -292,7 +276,7 @@ static void uploads_count_while_they_come(void **state)
     assert_int_equal(ask_first("/v1/files", 25 * MIB, "quota_exceeded"), 413);
     fd = ask("POST", "/v1/files", "Content-Length: 3145728\r\n");
     send_bytes(fd, 2 * MIB);
-    wait_held(2 * MIB);
+    harness_until(held_bytes() >= 2 * MIB);
     assert_int_equal(ask_first("/v1/files", 2 * MIB, "quota_exceeded"), 413);
     /* An execution's body goes when it was read: it is asked to come again. */
     assert_int_equal(ask_first("/v1/executions", 2 * MIB, "overloaded"), 429);
@@ -326,7 +310,7 @@ static void send_chunks(const char *path)
     expect(harness_read_answer(fd), 413, "quota_exceeded");
     close(fd);
     assert_in_range(most, 1, 4 * MIB);
-    wait_released();
+    harness_until(held_bytes() == 0);
 }
 
 static void chunks_are_counted(void **state)
@@ -495,7 +479,7 @@ static void archives_count_while_they_are_checked(void **state)
     expect_no_room(archive, "/v1/skills/validate", "file");
     expect_no_room(archive, "/v1/executions", "skill_archive");
     watch_end(&watch, MIB);
-    wait_released();
+    harness_until(held_bytes() == 0);
     wait_room("/v1/executions", MIB);
     /* It fits, but not twice: the canonical tar is written beside what was unpacked. */
     set_limits(&w, &w.a, "\"storage_bytes\":62914560");

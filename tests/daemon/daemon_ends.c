@@ -106,10 +106,7 @@ static void what_executions_took_goes_back(void **state)
                  how[i % 3]);
         expect(harness_run(&h, json), 200, "execution_id");
     }
-    for (int i = 0; i < 3000 && harness_memory_kib(&h) - before_kib > KEPT_KIB; i++)
-        usleep(10000);
-    print_message("memory: %ld KiB more\n", harness_memory_kib(&h) - before_kib);
-    assert_true(harness_memory_kib(&h) - before_kib <= KEPT_KIB);
+    harness_until(harness_memory_kib(&h) - before_kib <= KEPT_KIB);
     end(&h);
 }
 #endif

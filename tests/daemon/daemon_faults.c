@@ -76,9 +76,7 @@ static void guests_that_break_fail(void **state)
         expect(harness_run(&h, cases[i][0]), 200, cases[i][1]);
     harness_assert_clean(&h);
     assert_int_equal(harness_count_files(&h, "objects"), objects);
-    for (int i = 0; i < 3000 && harness_count_fds(&h) > fds + 1; i++)
-        usleep(20000);
-    assert_true(harness_count_fds(&h) <= fds + 1);
+    harness_until(harness_count_fds(&h) <= fds + 1);
     end(&h);
 }
 
@@ -509,9 +507,7 @@ static void idle_clients_are_harmless(void **state)
     for (size_t i = 0; i < 100; i++)
         close(fds[i]);
     harness_assert_clean(&h);
-    for (int i = 0; i < 3000 && harness_count_fds(&h) > before; i++)
-        usleep(20000);
-    assert_true(harness_count_fds(&h) <= before + 1);
+    harness_until(harness_count_fds(&h) <= before + 1);
     end(&h);
 }
 

@@ -315,13 +315,15 @@ bool harness_metrics_have(const struct harness *h, const char *text)
     return have;
 }
 
+/* Looked at once: what is so at one look need not be at the next. */
 void harness_wait_metrics(const struct harness *h, const char *text, bool there)
 {
-    for (unsigned tries = 0; tries < HARNESS_LOOKS && harness_metrics_have(h, text) != there;
-         tries++)
-        harness_pause(tries);
-    if (harness_metrics_have(h, text) != there)
-        fail_msg("%s %s", there ? "no" : "still", text);
+    for (unsigned i = 0; i < HARNESS_LOOKS; i++) {
+        if (harness_metrics_have(h, text) == there)
+            return;
+        harness_pause(i);
+    }
+    fail_msg("%s %s", there ? "no" : "still", text);
 }
 
 static void add_file(struct buf *tar, const char *name, const char *content)

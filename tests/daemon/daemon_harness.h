@@ -28,6 +28,17 @@ struct harness {
 void harness_pause(unsigned looks);
 /* With as many pauses, some 95 s: for what takes a moment on an idle machine. */
 #define HARNESS_LOOKS 1000u
+/* Waits until a condition is so at one look, and need not be at the next. */
+#define harness_until(condition)                                                               \
+    do {                                                                                       \
+        unsigned looks_ = 0;                                                                   \
+                                                                                               \
+        for (; !(condition); looks_++) {                                                       \
+            if (looks_ == HARNESS_LOOKS)                                                       \
+                fail_msg("it never comes to this: %s", #condition);                            \
+            harness_pause(looks_);                                                             \
+        }                                                                                      \
+    } while (0)
 /* Creates the folder; kernel and image are the texts the fake VMM acts on. */
 void harness_init(struct harness *h, const char *kernel, const char *image);
 /* Writes a text to a file in its folder. */

@@ -216,9 +216,7 @@ static void wait_end(const struct harness *h, const char *path, const char *part
 /* What nobody uses any more goes a moment later. */
 static void wait_snapshots(const struct harness *h, unsigned n)
 {
-    for (int i = 0; i < TRIES && harness_count_files(h, "snapshots") != n; i++)
-        usleep(20000);
-    assert_int_equal(harness_count_files(h, "snapshots"), n);
+    harness_until(harness_count_files(h, "snapshots") == n);
 }
 
 /* The one that waits has had no machine of its image yet, nor has anybody. */

@@ -135,9 +135,7 @@ static void a_large_skill_is_a_disk(void **state)
         answer_finish(&a);
     }
     wait_ended(*state);
-    for (int i = 0; i < 4500 && harness_count_fds(*state) > fds; i++)
-        usleep(20000);
-    assert_true(harness_count_fds(*state) <= fds);
+    harness_until(harness_count_fds(*state) <= fds);
 }
 
 static void a_small_skill_is_sent(void **state)

@@ -113,6 +113,37 @@ static void one_run_of_all_nodes_has_it(void **state)
     end(&w);
 }
 
+/* Who reads of its end may go on with its session at any node. */
+static void what_others_do_not_know_has_not_ended(void **state)
+{
+    struct world w = {0};
+    char id[38];
+    bool is_told_now = false;
+
+    (void)state;
+    begin_with(&w, "", "");
+    while (!is_told_now) {
+        struct answer a;
+
+        begin_run(&w.a, "s", id);
+        harness_freeze(w.nats.servers[0].pid);
+        expect(request(&w.a, "", "DELETE", nodes_path_of(id), NULL), 202, "cancel");
+        harness_until(harness_metrics_have(&w.a, "\nskillvm_cluster_untold 1\n"));
+        a = harness_get(&w.a, nodes_path_of(id));
+        /* Or it has ended, and is told later: a busy machine may take that long. */
+        is_told_now = harness_metrics_have(&w.a, "\nskillvm_executions_running 1\n");
+        assert_int_equal(kill(w.nats.servers[0].pid, SIGCONT), 0);
+        if (is_told_now)
+            expect(a, 200, "\"status\":\"running\"");
+        else
+            answer_finish(&a);
+        nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"cancelled\"");
+        harness_wait_metrics(&w.a, "\nskillvm_cluster_untold 0\n", true);
+        nats_wait_node(&w.a, NODE_JOINED);
+    }
+    end(&w);
+}
+
 struct racer {
     const struct harness *node;
     unsigned committed;
@@ -427,6 +458,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_next_run_finds_it_anywhere),
         cmocka_unit_test(one_run_of_all_nodes_has_it),
+        cmocka_unit_test(what_others_do_not_know_has_not_ended),
         cmocka_unit_test(who_comes_at_once_waits_for_its_turn),
         cmocka_unit_test(a_lost_node_has_it_no_more),
         cmocka_unit_test(who_was_taken_for_lost_commits_nothing),

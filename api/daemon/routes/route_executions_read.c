@@ -155,6 +155,15 @@ static struct unfinished unfinished_elsewhere(const struct live *live)
     };
 }
 
+/*
+ * Whether its end is still being told: the others of a cluster hear of it before a caller, who
+ * may go on at any of them.
+ */
+static bool is_told_now(struct execution *e)
+{
+    return e && execution_get_state(e) < EXECUTION_ENDED;
+}
+
 /* The shape of a result, for an execution that has none. */
 static void reply_unfinished(struct http_reply *reply, const struct registry_execution *row,
                              const struct unfinished *known)
@@ -196,7 +205,7 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     /* Read after the state: what ended in between has its result in the row. */
     if (live.e && (!lookup_row(d, tenant, id, row, reply) || !lookup_result(d, row, reply)))
         return;
-    if (row->result) {
+    if (row->result && !is_told_now(live.e)) {
         /* The text moves, it is not copied: it may be large. */
         body.len = strlen(row->result);
         body.cap = body.len + 1;

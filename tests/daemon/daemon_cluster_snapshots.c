@@ -9,10 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define expect harness_expect
 
 #define NODES 3
+#define TRIES 4u
+#define RUNS  12u /* which chance alone gives to one of two once in 4,096 times */
 #define A     (&w.nodes[0])
 #define B     (&w.nodes[1])
 #define C     (&w.nodes[2])
@@ -29,15 +32,21 @@ struct world {
     struct nats_world nats;
     struct harness nodes[NODES];
     size_t n;
+    bool
+        is_b_apart; /* it has one image less: what others send to one of their own is not its */
 };
 
 /* With an image that has a module which is worth a snapshot. */
 static void start(struct world *w, size_t i)
 {
     static const char *const names[NODES] = {"a", "b", "c"};
+    char other_image[128];
 
     harness_init(&w->nodes[i], "boot", "restore");
     harness_write(&w->nodes[i], "python.modules", "heavy\n");
+    snprintf(other_image, sizeof(other_image), "%s/data.erofs", w->nodes[i].dir);
+    if (i == 1 && w->is_b_apart)
+        assert_int_equal(unlink(other_image), 0);
     nats_start_node(&w->nodes[i], &w->nats, names[i], WAITING_LINES);
     if (i == 0)
         nats_make(&w->nodes[0]);
@@ -75,26 +84,53 @@ static void warm_up(const struct harness *a, const struct harness *node)
     nats_wait_node(node, "\"takes_executions\":true");
 }
 
-/* Though a has a free slot; what needs no more than every node has stays where it comes. */
-static void who_has_the_snapshot_runs_it(void **state)
+static bool has_run(const struct harness *h, unsigned n)
+{
+    char line[sizeof(RAN("")) + 10];
+
+    snprintf(line, sizeof(line), RAN("%u"), n);
+    return harness_metrics_have(h, line);
+}
+
+/* What a busy machine is seldom too late for: others may hear too late of a node's room. */
+static void expect_once(bool (*is_so)(void))
+{
+    unsigned tries = 1;
+
+    for (; !is_so(); tries++)
+        assert_true(tries < TRIES);
+}
+
+static bool is_run_where_it_is(void)
 {
     struct world w = {0};
+    bool is_sent;
 
-    (void)state;
     begin(&w, 2);
     warm_up(A, B);
     expect(harness_run(A, PLAIN), 200, "\"status\":\"success\"");
     harness_wait_metrics(A, RAN("1"), true);
     expect(harness_run(A, WARM), 200, "\"status\":\"success\"");
-    harness_wait_metrics(B, RAN("2"), true);
-    harness_wait_metrics(A, RAN("1"), true);
-    harness_wait_metrics(A, SENT("1"), true);
-    harness_wait_metrics(A, KEPT("0"), true);
-    /* What b has itself stays there. */
-    harness_wait_metrics(B, IDLE, true);
-    expect(harness_run(B, WARM), 200, "\"status\":\"success\"");
-    harness_wait_metrics(B, RAN("3"), true);
+    harness_until(has_run(A, 2) || has_run(B, 2));
+    is_sent = has_run(B, 2);
+    if (is_sent) {
+        harness_wait_metrics(A, RAN("1"), true);
+        harness_wait_metrics(A, SENT("1"), true);
+        harness_wait_metrics(A, KEPT("0"), true);
+        /* What b has itself stays there. */
+        harness_wait_metrics(B, IDLE, true);
+        expect(harness_run(B, WARM), 200, "\"status\":\"success\"");
+        harness_wait_metrics(B, RAN("3"), true);
+    }
     end(&w);
+    return is_sent;
+}
+
+/* Though a has a free slot; what needs no more than every node has stays where it comes. */
+static void who_has_the_snapshot_runs_it(void **state)
+{
+    (void)state;
+    expect_once(is_run_where_it_is);
 }
 
 /* And has it then, too. */
@@ -134,27 +170,34 @@ static void where_it_is_gone_another_runs_it(void **state)
     end(&w);
 }
 
-/* Of those with room the one that has it. Three, of which chance would choose another. */
-static void of_two_with_room_the_better_one_runs_it(void **state)
+static bool is_run_by_the_better_one(void)
 {
     struct world w = {0};
     char held[38];
+    bool is_so = true;
 
-    (void)state;
     begin(&w, 3);
     warm_up(A, C);
     nats_wait_node(A, "\"loads\":{\"nodes\":2");
     waiting_fill(A, held);
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 2; is_so && i < RUNS + 2; i++) {
         expect(harness_run(A, WARM), 200, "\"status\":\"success\"");
+        harness_until(has_run(C, i) || has_run(B, 1));
+        is_so = has_run(C, i);
         harness_wait_metrics(C, IDLE, true);
         nats_wait_node(A, "\"running\":0,\"waiting\":0");
         nats_wait_node(C, "\"takes_executions\":true");
     }
-    harness_wait_metrics(C, RAN("9"), true);
-    harness_wait_metrics(B, RAN("0"), true);
     waiting_end(A, held);
     end(&w);
+    return is_so;
+}
+
+/* Of those with room the one that has it: of three, of which chance would choose another. */
+static void of_two_with_room_the_better_one_runs_it(void **state)
+{
+    (void)state;
+    expect_once(is_run_by_the_better_one);
 }
 
 static void *send_warm(void *ctx)
@@ -171,7 +214,7 @@ static void *send_warm(void *ctx)
 static bool is_sent_on(void)
 {
     char warm[38], plain[38], *record;
-    struct world w = {0};
+    struct world w = {.is_b_apart = true};
     pthread_t thread;
     void *answer;
     bool is_sent;
@@ -205,11 +248,8 @@ static bool is_sent_on(void)
  */
 static void who_asks_another_keeps_its_slot(void **state)
 {
-    unsigned tries = 1;
-
     (void)state;
-    for (; !is_sent_on(); tries++)
-        assert_true(tries < 4);
+    expect_once(is_sent_on);
 }
 
 int main(void)

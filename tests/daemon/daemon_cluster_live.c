@@ -51,7 +51,7 @@ static void begin(struct world *w)
     (void)nats_urls(&w->nats, url, sizeof(url));
     assert_int_equal(natsConnection_ConnectTo(&w->connection, url), NATS_OK);
     nodes_submit(&w->a, LONG, w->id);
-    nodes_wait(&w->a, nodes_path_of(w->id), 200, RUNNING);
+    nodes_wait(&w->b, nodes_path_of(w->id), 200, RUNNING);
 }
 
 static void end(struct world *w)
@@ -481,7 +481,7 @@ static void begin_full(struct world *w, char busy_b[38])
     (void)nats_urls(&w->nats, url, sizeof(url));
     assert_int_equal(natsConnection_ConnectTo(&w->connection, url), NATS_OK);
     nodes_submit(&w->a, LONG, w->id);
-    nodes_wait(&w->a, nodes_path_of(w->id), 200, RUNNING);
+    nodes_wait(&w->b, nodes_path_of(w->id), 200, RUNNING);
     nodes_submit(&w->b, LONG, busy_b);
     nodes_wait(&w->b, nodes_path_of(busy_b), 200, RUNNING);
 }

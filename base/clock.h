@@ -17,6 +17,11 @@ uint64_t clock_monotonic_ns(void);
 uint64_t clock_realtime_ns(void);
 /* CPU time that the calling thread has used. */
 uint64_t clock_thread_cpu_ns(void);
+/*
+ * How many thousand times a second the processor's time stamp counter (RDTSC) counts: measured,
+ * within 20 ms and to one part in some thousands on a busy machine, too. 0 where that failed.
+ */
+uint32_t clock_tsc_khz(void);
 /* Milliseconds from now until deadline_ns (monotonic), rounded up, at least 0, for poll(2). */
 int clock_timeout_ms(uint64_t deadline_ns);
 /*

@@ -90,7 +90,7 @@ mkdir "$dir/job"
 
 # AMD-V. The command comes by fw_cfg, its output goes through virtio's serial ports.
 start_qemu() {
-    local args=() n=0 pair loglevel=quiet
+    local args=() n=0 pair loglevel=quiet khz
     mkfifo "$dir/tick.in" "$dir/tick.out"
     exec 7<>"$dir/tick.in" 6<>"$dir/tick.out"
     # TCG can lose an interrupt when AMD-V is in use (its helpers change the set of pending ones
@@ -108,7 +108,11 @@ start_qemu() {
         n=$((n + 1))
     done
     [ $n -gt 0 ] && args+=(-fw_cfg "name=opt/skillvm/mounts,file=$dir/mounts")
-    [ -n "$counting" ] && args+=(-icount 'shift=0,sleep=off')
+    if [ -n "$counting" ]; then
+        args+=(-icount 'shift=0,sleep=off')
+    else # the same as api/host/qemu.c tells its kernel, where run.sh is in a build
+        khz=$("$share/../../bin/tsc-khz" 2>/dev/null) && kvm="$kvm tsc_early_khz=$khz"
+    fi
     [ -n "$console" ] && loglevel=loglevel=7
     "${limited[@]}" qemu-system-x86_64 -nodefaults -no-user-config -display none \
         -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny \

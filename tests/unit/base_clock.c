@@ -43,6 +43,17 @@ static void test_thread_cpu_counts_work_alone(void **state)
         ;
 }
 
+/* Within a hundredth, whatever else runs: the emulated host's time goes by it. */
+static void test_tsc_is_measured(void **state)
+{
+    const uint64_t once = clock_tsc_khz();
+
+    (void)state;
+    assert_true(once > 100000);
+    for (unsigned i = 0; i < 10; i++)
+        assert_in_range(clock_tsc_khz(), once - once / 100, once + once / 100);
+}
+
 static void test_timeout(void **state)
 {
     uint64_t now = clock_monotonic_ns();
@@ -79,6 +90,7 @@ int main(void)
         cmocka_unit_test(test_monotonic_moves_forward),
         cmocka_unit_test(test_realtime_is_the_date),
         cmocka_unit_test(test_thread_cpu_counts_work_alone),
+        cmocka_unit_test(test_tsc_is_measured),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_cond_waits_until),
     };

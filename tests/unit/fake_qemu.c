@@ -165,7 +165,8 @@ int fake_qemu(char **argv)
     }
     if (strcmp(mode, "settings") == 0) {
         /* What it was told, for the test to see. */
-        fprintf(stderr, "fake: %s, %s, %s\n", fake_option(argv, "opt/skillvm/listen,string="),
+        fprintf(stderr, "fake: tsc %s, %s, %s, %s\n", fake_option(argv, "tsc_early_khz="),
+                fake_option(argv, "opt/skillvm/listen,string="),
                 fake_option(argv, "opt/skillvm/config,file="),
                 fake_option(argv, ",hostfwd=tcp:127.0.0.1:"));
         return 1;

@@ -166,6 +166,18 @@ def damaged_snapshots_are_refused(world):
 
 
 @case
+def the_hosts_time_goes_as_it_should(world):
+    """By its other clock. An emulated host whose kernel measured its processor's counter on a busy
+    machine may go twenty times as fast."""
+    clock = pathlib.Path("/sys/class/rtc/rtc0/since_epoch")
+    if not clock.exists():
+        raise Skipped("there is no clock to compare with")
+    apart = time.time() - int(clock.read_text())
+    up = time.clock_gettime(time.CLOCK_BOOTTIME)
+    check(abs(apart) < 3 + up / 50, f"its time is {apart:.1f} s off {up:.0f} s after its start")
+
+
+@case
 def the_guest_boots_without_complaint(world):
     log = (snapshot_files(world.daemon) / "boot.log").read_text(errors="replace")
     check_in("Linux version", log, "what its kernel says before it has found the serial port")

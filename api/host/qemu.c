@@ -48,11 +48,13 @@
  * cryptomgr.notests, acpi=noirq, noreplace-smp: two of nine seconds of a boot are the kernel's
  * tests of its ciphers, QEMU's table of interrupts, whose AML is interpreted once for each
  * device, and lock prefixes taken out of code that costs the same with them.
- * tsc_early_khz, below: TCG counts as this processor does. What the kernel would measure on a
- * busy machine can be a twentieth of that, and its clock twenty times as fast: it starts a
- * timer of 10 ms, is late to look, and takes the rest for all of it. kvm.tdp_mmu=0: KVM's older
- * MMU is as good for one processor, maps the neighbours of a page that faults, and is taken
- * down without an RCU barrier; tests and measurements keep KVM's default (run.sh).
+ * kvm.tdp_mmu=0: KVM's older MMU is as good for one processor, maps the neighbours of a page
+ * that faults, and is taken down without an RCU barrier; tests and measurements keep KVM's
+ * default (run.sh).
+ *
+ * tsc_early_khz, in args_build: TCG counts as this processor does. What the kernel would
+ * measure on a busy machine can be a twentieth of that, and its clock twenty times as fast: it
+ * starts a timer of 10 ms, is late to look, and takes the rest for all of it.
  */
 #define QEMU_KERNEL_ARGS                                                                       \
     "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check "        \

@@ -90,7 +90,7 @@ mkdir "$dir/job"
 
 # AMD-V. The command comes by fw_cfg, its output goes through virtio's serial ports.
 start_qemu() {
-    local args=() n=0 pair loglevel=quiet khz
+    local args=() n=0 pair loglevel=quiet khz clock=''
     mkfifo "$dir/tick.in" "$dir/tick.out"
     exec 7<>"$dir/tick.in" 6<>"$dir/tick.out"
     # TCG can lose an interrupt when AMD-V is in use (its helpers change the set of pending ones
@@ -111,14 +111,14 @@ start_qemu() {
     if [ -n "$counting" ]; then
         args+=(-icount 'shift=0,sleep=off')
     else # the same as api/host/qemu.c tells its kernel, where run.sh is in a build
-        khz=$("$share/../../bin/tsc-khz" 2>/dev/null) && kvm="$kvm tsc_early_khz=$khz"
+        khz=$("$share/../../bin/tsc-khz" 2>/dev/null) && clock=" tsc_early_khz=$khz"
     fi
     [ -n "$console" ] && loglevel=loglevel=7
     "${limited[@]}" qemu-system-x86_64 -nodefaults -no-user-config -display none \
         -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny \
         -no-reboot -machine pc,usb=off,vmport=off -accel tcg,tb-size=256 -cpu EPYC,-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,-nrip-save,-xsavec -smp 1 \
         -m "$memory" -kernel "$boot/vmlinux" -initrd "$boot/initrd.img" \
-        -append "console=ttyS0 $loglevel panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on audit=0 cryptomgr.notests acpi=noirq noreplace-smp$kvm" \
+        -append "console=ttyS0 $loglevel panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on audit=0 cryptomgr.notests acpi=noirq noreplace-smp$clock$kvm" \
         -serial "file:$dir/console" -device virtio-rng-pci -rtc base=utc \
         -drive "file=$images/root.erofs,format=raw,if=virtio,readonly=on" \
         -drive "file=$images/payload.erofs,format=raw,if=virtio,readonly=on" \

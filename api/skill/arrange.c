@@ -107,13 +107,16 @@ static int refuse_link(const struct archive_entry_info *link, const char *what, 
 }
 
 #define LINK_STEPS_MAX 40u
+#define LINK_LOOKS_MAX (1u << 20) /* of all links together */
 
 /*
  * Follows a link as the kernel would, over the archive's own entries: a link may lead through
- * another one, so looking at the text of ".." alone would not do.
+ * another one, so looking at the text of ".." alone would not do. Each part of a path on the
+ * way is one of the looks that are left.
  */
 static int check_link(const struct skill_archive *archive,
-                      const struct archive_entry_info *link, struct err *err)
+                      const struct archive_entry_info *link, uint32_t *looks_left,
+                      struct err *err)
 {
     char at[NAMES_PATH_MAX + 1];         /* where the walk stands, "" is the root */
     char todo[2 * (NAMES_PATH_MAX + 1)]; /* what is still to be walked */
@@ -138,6 +141,9 @@ static int check_link(const struct skill_archive *archive,
         }
         if (at_len + n + 2 > sizeof(at))
             return refuse_link(link, "is too long", err);
+        if ((*looks_left)-- == 0)
+            return err_set(err, EFBIG, "the links of the archive lead over more than %u names",
+                           LINK_LOOKS_MAX);
         (void)snprintf(at + at_len, sizeof(at) - at_len, "%s%.*s", at_len ? "/" : "", (int)n,
                        part);
         entry = skill_archive_find(archive, at);
@@ -173,6 +179,7 @@ static int resolve_hard_link(struct ingest *in, struct archive_entry_info *entry
 
 static int check_links(struct ingest *in, struct err *err)
 {
+    uint32_t looks_left = LINK_LOOKS_MAX;
     int result = 0;
 
     for (size_t i = 0; result == 0 && i < in->archive.n_entries; i++) {
@@ -183,7 +190,7 @@ static int check_links(struct ingest *in, struct err *err)
         struct archive_entry_info *entry = &in->archive.entries[i];
 
         if (entry->type == ARCHIVE_ENTRY_LINK)
-            result = check_link(&in->archive, entry, err);
+            result = check_link(&in->archive, entry, &looks_left, err);
         else
             free(steal_ptr(&entry->target));
     }

@@ -107,6 +107,22 @@ static void a_crowd_of_one_tenant_keeps_nobody_out(void **state)
     fair_gate_destroy(gate);
 }
 
+/* Who is behind the gate cannot be asked to leave. */
+static void one_tenant_does_not_take_the_last_place(void **state)
+{
+    struct fair_gate *gate = fair_gate_create(3);
+    struct fair_entry entries[4];
+
+    (void)state;
+    assert_int_equal(fair_gate_enter(gate, "a", &entries[0], 0, NULL), 0);
+    assert_int_equal(fair_gate_enter(gate, "a", &entries[1], 0, NULL), 0);
+    assert_int_equal(fair_gate_enter(gate, "a", &entries[3], 0, NULL), -EBUSY);
+    assert_int_equal(fair_gate_enter(gate, "b", &entries[2], 0, NULL), 0);
+    for (size_t i = 0; i < 3; i++)
+        fair_gate_leave(gate, &entries[i]);
+    fair_gate_destroy(gate);
+}
+
 static void one_that_waits_too_long_gives_up(void **state)
 {
     struct fair_gate *gate = fair_gate_create(1);
@@ -132,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_more_are_behind_it_than_may),
         cmocka_unit_test(a_crowd_of_one_tenant_keeps_nobody_out),
+        cmocka_unit_test(one_tenant_does_not_take_the_last_place),
         cmocka_unit_test(one_that_waits_too_long_gives_up),
     };
 

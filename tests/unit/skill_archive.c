@@ -319,6 +319,32 @@ static void refused_links(void **state)
     skill_archive_finish(&archive);
 }
 
+/* Each leads through all of the chain, by names that are not there: only together too much. */
+static void links_that_lead_far_are_refused_together(void **state)
+{
+    enum { CHAIN = 40, LINKS = 300, DETOURS = 150 };
+    static char paths[CHAIN + LINKS][8], targets[CHAIN + LINKS][5 * DETOURS + 16];
+    struct member members[1 + CHAIN + LINKS + 1] = {
+        {.path = "SKILL.md", .content = SKILL_MD},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < CHAIN + LINKS; i++) {
+        for (size_t k = 0; k < DETOURS; k++)
+            strcpy(&targets[i][5 * k], "a/../");
+        (void)snprintf(paths[i], sizeof(paths[i]), "L%zu", i);
+        (void)snprintf(&targets[i][5 * DETOURS], 16, i + 1 < CHAIN ? "L%zu" : "SKILL.md",
+                       i + 1);
+        if (i >= CHAIN)
+            strcpy(&targets[i][5 * DETOURS], "L0");
+        members[1 + i] = (struct member){.path = paths[i], .link = targets[i]};
+    }
+    refuse(TAR, members, -EFBIG, "links");
+    members[1 + CHAIN + LINKS / 3] = (struct member){0};
+    struct skill_archive archive = take(TAR, members, -1);
+    skill_archive_finish(&archive);
+}
+
 static void refused_kinds(void **state)
 {
     static const unsigned types[] = {AE_IFCHR, AE_IFBLK, AE_IFIFO};
@@ -586,6 +612,7 @@ int main(void)
         cmocka_unit_test(refused_names),
         cmocka_unit_test(nul_in_zip_name),
         cmocka_unit_test(refused_links),
+        cmocka_unit_test(links_that_lead_far_are_refused_together),
         cmocka_unit_test(refused_kinds),
         cmocka_unit_test(refused_pairs),
         cmocka_unit_test(no_skill_md),

@@ -54,7 +54,8 @@ static void let_in(struct fair_gate *gate)
 int fair_gate_enter(struct fair_gate *gate, const char *tenant, struct fair_entry *entry,
                     uint64_t deadline_ns, struct err *err)
 {
-    const struct fair_limits limits = {0};
+    /* One place is always another's: what is done behind the gate cannot be interrupted. */
+    const struct fair_limits limits = {.max_running = gate->places > 1 ? gate->places - 1 : 1};
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&gate->lock);
     struct fair_tenant *place = fair_queue_reserve(gate->queue, tenant, &limits);
 

@@ -2,7 +2,8 @@
 /*
  * A gate that a few threads may be behind at once, for work that a request does on its own
  * thread. Tenants share it like slots (fair_queue.h): however many requests of one tenant wait,
- * another's is let in when it is that tenant's turn.
+ * another's is let in when it is that tenant's turn. One tenant never has the last place of
+ * several.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_FAIR_GATE_H
 #define SKILLVM_API_DAEMON_ENGINE_FAIR_GATE_H

@@ -109,6 +109,7 @@ static void records_become_rows_once(void **state)
     assert_int_equal(make(registry, &r, 1), 0);
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL), 0);
     assert_string_equal(row.status, "success");
+    assert_int_equal(registry_execution_read_result(registry, &row, NULL), 0);
     assert_string_equal(row.result, "{\"a\":1}\n");
     assert_string_equal(row.artifact_digest, DIGEST);
     registry_execution_finish(&row);
@@ -126,6 +127,7 @@ static void records_become_rows_once(void **state)
     assert_int_equal(stored(registry), 2 * (10 + r.result_bytes + strlen("\n")));
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_B, &row, NULL), 0);
     assert_string_equal(row.status, "failed");
+    assert_int_equal(registry_execution_read_result(registry, &row, NULL), 0);
     assert_string_equal(row.result, "{\"a\":1}\n");
     assert_string_equal(row.artifact_digest, DIGEST);
     assert_string_equal(row.node, "n");
@@ -317,6 +319,7 @@ static void what_waited_in_a_cluster_fails_without_one(void **state)
                      -ENOENT);
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_B, &row, NULL), 0);
     assert_string_equal(row.status, "failed");
+    assert_int_equal(registry_execution_read_result(registry, &row, NULL), 0);
     assert_non_null(strstr(row.result, "this daemon is on its own now"));
     registry_execution_finish(&row);
     /* Where it is a node again what another says of it is true. */

@@ -101,6 +101,8 @@ static void executions_are_kept(void **state)
     assert_int_equal(row.accepted_ns, 7);
     registry_execution_finish(&row);
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_2, &row, NULL), 0);
+    assert_null(row.result);
+    assert_int_equal(registry_execution_read_result(registry, &row, NULL), 0);
     assert_string_equal(row.result, "{}");
     registry_execution_finish(&row);
     registry_close(registry);
@@ -137,6 +139,7 @@ static void lost_executions_are_ended(void **state)
     assert_int_equal(registry_execution_unfinished(registry, &row, NULL), -ENOENT);
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_1, &row, NULL), 0);
     assert_string_equal(row.status, "failed");
+    assert_int_equal(registry_execution_read_result(registry, &row, NULL), 0);
     assert_non_null(strstr(row.result, "\"status\":\"failed\""));
     assert_non_null(strstr(row.result, "the daemon stopped while this execution ran"));
     registry_execution_finish(&row);

@@ -142,9 +142,9 @@ static enum http_place refuse_later(struct http_reply *reply, const char *why)
     return HTTP_PLACE_NONE;
 }
 
-/* A large answer, which has been made already: it finds a place if it can. */
+/* So many bytes more of a large answer: it finds a place if it can. */
 static enum http_place hold_answer(struct held *held, const char *tenant, uint64_t bytes,
-                                   struct http_reply *reply)
+                                   uint64_t already, struct http_reply *reply)
 {
     struct watermarks_state state;
     struct err err = {0};
@@ -154,7 +154,7 @@ static enum http_place hold_answer(struct held *held, const char *tenant, uint64
     if (r == -EDQUOT)
         return refuse_later(reply, "answers that were not read yet are as large as they may "
                                    "be together: read them, then ask again");
-    if (r == 0 && watermarks_check_room(held->watermarks, bytes, &err) == 0)
+    if (r == 0 && watermarks_check_room(held->watermarks, already + bytes, &err) == 0)
         return HTTP_PLACE_DISK;
     watermarks_look(held->watermarks, &state);
     if (r == 0 && !state.memory.low)
@@ -228,7 +228,7 @@ enum http_place held_for_http(void *ctx, const char *tenant, enum http_held what
     struct held *held = ctx;
 
     if (what == HTTP_HELD_ANSWER)
-        return hold_answer(held, tenant, bytes, reply);
+        return hold_answer(held, tenant, bytes, already, reply);
     return held_admit(held, bytes, reply) ? hold_body(held, tenant, what, bytes, already, reply)
                                           : HTTP_PLACE_NONE;
 }

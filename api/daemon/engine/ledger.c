@@ -546,14 +546,17 @@ void ledger_stop(struct ledger *ledger)
     ledger->has_thread = false;
 }
 
-int ledger_read_result(struct objects *objects, struct registry_execution *row, struct err *err)
+int ledger_read_result(struct registry *registry, struct objects *objects,
+                       struct registry_execution *row, struct err *err)
 {
     _cleanup_fd_ int fd = -1;
     _cleanup_free_ char *text = NULL;
     struct stat st;
 
-    if (row->result || !row->result_digest)
+    if (row->result || row->finished_ns == 0)
         return 0;
+    if (!row->result_digest)
+        return registry_execution_read_result(registry, row, err);
     fd = objects_get(objects, row->result_digest, err);
     if (fd < 0)
         return fd;
@@ -570,5 +573,5 @@ int ledger_read_result(struct objects *objects, struct registry_execution *row, 
 
 int ledger_fetch_result(struct ledger *ledger, struct registry_execution *row, struct err *err)
 {
-    return ledger_read_result(ledger->env.objects, row, err);
+    return ledger_read_result(ledger->env.registry, ledger->env.objects, row, err);
 }

@@ -96,11 +96,12 @@ int ledger_take_over(struct ledger *ledger, const char *id,
 int ledger_cancel(struct ledger *ledger, const char *id, struct err *err);
 
 /*
- * The result of a row that is an object, as an owned text in the row. 0; what objects_get
+ * The result of a row, in the registry or an object, as an owned text in the row, which stays
+ * without one where it has not ended or its result was lost. 0; -ENOMEM; what objects_get
  * gives.
  */
-int ledger_read_result(struct objects *objects, struct registry_execution *row,
-                       struct err *err);
+int ledger_read_result(struct registry *registry, struct objects *objects,
+                       struct registry_execution *row, struct err *err);
 /*
  * Waits until an execution of another node has ended, for up to a moment (monotonic). 0 with
  * *ret_row (the caller's); -ENOENT; -ESHUTDOWN; -errno.

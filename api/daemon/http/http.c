@@ -206,6 +206,7 @@ bool http_call(struct http_server *server, const char *tenant, const void *body,
         handle(ctx, &x->request, &x->reply);
     http_body_finish(x);
     http_reply_empty(&x->reply, 0);
+    http_release(x, HTTP_HELD_ANSWER, &x->held_answer);
     free(x);
     return is_kept;
 }

@@ -264,6 +264,12 @@ void http_request_shrink(struct http_request *request, uint64_t bytes);
 uint64_t http_request_hand_over(struct http_request *request, uint64_t bytes);
 
 /*
+ * Asks whether an answer of so many bytes may be made, before it is; as it grows, again. They
+ * count until it was sent, like all that is large and not read yet. False: there is a reply.
+ */
+bool http_request_hold_answer(struct http_request *request, uint64_t bytes);
+
+/*
  * For who asks by another way than a connection: a handler gets a request of a tenant that has
  * come as a whole, with this as its JSON body. It counts as its tenant's like any other. False:
  * there was no room or no memory for it. ctx is the handler's.

@@ -88,28 +88,28 @@ static bool hold(struct http_exchange *x, uint64_t bytes, uint64_t *held)
     return true;
 }
 
-static struct http_exchange *exchange_of(struct http_request *request)
+struct http_exchange *http_exchange_of(struct http_request *request)
 {
     return (struct http_exchange *)((char *)request - offsetof(struct http_exchange, request));
 }
 
 void http_request_stored(struct http_request *request)
 {
-    struct http_exchange *x = exchange_of(request);
+    struct http_exchange *x = http_exchange_of(request);
 
     http_release(x, held_as(x), &x->held);
 }
 
 bool http_request_hold(struct http_request *request, uint64_t bytes)
 {
-    struct http_exchange *x = exchange_of(request);
+    struct http_exchange *x = http_exchange_of(request);
 
     return hold(x, bytes, &x->held_beside);
 }
 
 void http_request_shrink(struct http_request *request, uint64_t bytes)
 {
-    struct http_exchange *x = exchange_of(request);
+    struct http_exchange *x = http_exchange_of(request);
     uint64_t gone = x->held_beside > bytes ? x->held_beside - bytes : 0;
 
     x->held_beside -= gone;
@@ -118,7 +118,7 @@ void http_request_shrink(struct http_request *request, uint64_t bytes)
 
 uint64_t http_request_hand_over(struct http_request *request, uint64_t bytes)
 {
-    struct http_exchange *x = exchange_of(request);
+    struct http_exchange *x = http_exchange_of(request);
     uint64_t beside = bytes < x->held_beside ? bytes : x->held_beside;
     uint64_t body = bytes - beside < x->held ? bytes - beside : x->held;
 
@@ -315,7 +315,7 @@ static int refill(struct http_exchange *x)
 
 ssize_t http_request_read(struct http_request *request, const char **ret)
 {
-    struct http_exchange *x = exchange_of(request);
+    struct http_exchange *x = http_exchange_of(request);
     struct http_framing *f = &x->framing;
     const struct http_input *in = x->conn->in;
     size_t len = 0;
@@ -356,7 +356,7 @@ static bool take_form(struct http_exchange *x, const char *data, size_t len)
 
 bool http_request_receive(struct http_request *request)
 {
-    struct http_exchange *x = exchange_of(request);
+    struct http_exchange *x = http_exchange_of(request);
     bool kept = true;
     const char *data;
     ssize_t n = 1;

@@ -48,6 +48,8 @@ bool http_auth_check(struct http_exchange *x);
 void http_auth_bearer(const char *value, char ret[HTTP_BEARER_MAX + 1]);
 
 /* http_body.c */
+/* The exchange that a handler's request is of. */
+struct http_exchange *http_exchange_of(struct http_request *request);
 /* Asks where so many bytes more may be held: on disk where nobody cares. NONE: there is a
  * reply. */
 enum http_place http_hold(struct http_exchange *x, enum http_held what, uint64_t bytes,

@@ -66,15 +66,25 @@ bool http_reply_error(struct http_reply *reply, unsigned status, const char *cod
     return false;
 }
 
-/* Asks where a large body may wait for its reader. */
-static enum http_place hold(struct http_exchange *x)
+/* Asks where a large answer may wait for its reader. */
+static enum http_place hold(struct http_exchange *x, uint64_t bytes)
 {
-    const uint64_t bytes = x->reply.body.len;
-    enum http_place place = http_hold(x, HTTP_HELD_ANSWER, bytes, 0);
+    const uint64_t more = bytes > x->held_answer ? bytes - x->held_answer : 0;
+    enum http_place place = http_hold(x, HTTP_HELD_ANSWER, more, x->held_answer);
 
     if (place != HTTP_PLACE_NONE)
-        x->held_answer = bytes;
+        x->held_answer += more;
     return place;
+}
+
+bool http_request_hold_answer(struct http_request *request, uint64_t bytes)
+{
+    struct http_exchange *x = http_exchange_of(request);
+
+    /* In steps: one that grows asks for each. */
+    bytes = (bytes + MEMORY_BODY_MAX - 1) / MEMORY_BODY_MAX * MEMORY_BODY_MAX;
+    return bytes <= MEMORY_BODY_MAX || bytes <= x->held_answer ||
+           hold(x, bytes) != HTTP_PLACE_NONE;
 }
 
 /* Where that fails the body stays where it is. */
@@ -85,7 +95,7 @@ static void set_aside(struct http_exchange *x)
     int fd;
 
     if (reply->read || reply->file_fd >= 0 || reply->body.len <= MEMORY_BODY_MAX ||
-        hold(x) != HTTP_PLACE_DISK)
+        hold(x, reply->body.len) != HTTP_PLACE_DISK)
         return;
     fd = spool_open_nameless(config->tmp_fd);
     if (fd < 0 || fd_pwrite_full(fd, reply->body.data, reply->body.len, 0) < 0) {

@@ -14,15 +14,18 @@
 #include <string.h>
 
 /*
- * Two connections, each with its lock: what only reads does not wait for another's commit,
- * which takes as long as the disk takes (WAL lets it read on). What was committed is read at
- * once.
+ * Three connections, each with its lock: what only reads does not wait for another's commit,
+ * which takes as long as the disk takes (WAL lets it read on), nor for another's result, which
+ * may have megabytes. What was committed is read at once.
  */
+enum { WRITER, READER, RESULT_READER, CONNECTIONS };
+
 struct registry {
-    pthread_mutex_t lock;
-    sqlite3 *db;
-    pthread_mutex_t reader_lock; /* taken after lock where both are */
-    sqlite3 *reader;
+    /* Where more than one is taken, in this order. */
+    struct connection {
+        pthread_mutex_t lock;
+        sqlite3 *db;
+    } connections[CONNECTIONS];
     sqlite3_stmt **statements[REGISTRY_PARTS];
     char audit_node[FLEET_NODE_SIZE]; /* whose audit this is to a cluster; "": no cluster's */
 };
@@ -30,6 +33,7 @@ struct registry {
 static const struct registry_statements *const parts[REGISTRY_PARTS] = {
     [REGISTRY_SKILLS] = &registry_skill_statements,
     [REGISTRY_EXECUTIONS] = &registry_execution_statements,
+    [REGISTRY_RESULTS] = &registry_result_statements,
     [REGISTRY_TENANTS] = &registry_tenant_statements,
     [REGISTRY_KEYS] = &registry_key_statements,
     [REGISTRY_FILES] = &registry_file_statements,
@@ -48,22 +52,20 @@ static const struct registry_statements *const parts[REGISTRY_PARTS] = {
     [REGISTRY_ENTRIES] = &registry_entry_statements,
 };
 
-int registry_error(struct registry *registry, struct err *err, const char *what)
+static sqlite3 *writer(const struct registry *registry)
 {
-    /* A read that failed stays the reader's last one until the next; reads fail rarely. */
-    int code = registry->reader ? sqlite3_errcode(registry->reader) : SQLITE_OK;
-    bool read = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
-
-    return err_set(err, EIO, "database: cannot %s: %s", what,
-                   sqlite3_errmsg(read ? registry->reader : registry->db));
+    return registry->connections[WRITER].db;
 }
 
-static int execute(struct registry *registry, sqlite3 *db, const char *sql, const char *what,
-                   struct err *err)
+/* Under the lock of the connection: it says what its last call came to. */
+static int error_of(sqlite3 *db, struct err *err, const char *what)
 {
-    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK
-               ? 0
-               : registry_error(registry, err, what);
+    return err_set(err, EIO, "database: cannot %s: %s", what, sqlite3_errmsg(db));
+}
+
+static int execute(sqlite3 *db, const char *sql, const char *what, struct err *err)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : error_of(db, err, what);
 }
 
 /* A database of before the first release has a version of its own, and nobody's mark. */
@@ -74,9 +76,9 @@ static int read_version(struct registry *registry, int *ret, struct err *err)
     int version, application;
     sqlite3_stmt *s = NULL;
 
-    if (sqlite3_prepare_v2(registry->db, sql, -1, &s, NULL) != SQLITE_OK ||
+    if (sqlite3_prepare_v2(writer(registry), sql, -1, &s, NULL) != SQLITE_OK ||
         sqlite3_step(s) != SQLITE_ROW) {
-        (void)registry_error(registry, err, "read its version");
+        (void)error_of(writer(registry), err, "read its version");
         sqlite3_finalize(s);
         return -EIO;
     }
@@ -111,25 +113,25 @@ static int migrate(struct registry *registry, struct err *err)
                        "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;",
                        REGISTRY_APPLICATION_ID, version + 1);
         for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(texts[0]); i++)
-            r = execute(registry, registry->db, texts[i], "prepare its schema", err);
+            r = execute(writer(registry), texts[i], "prepare its schema", err);
     }
     return r;
 }
 
-static int open_connection(struct registry *registry, const char *path, sqlite3 **ret,
-                           const char *settings, struct err *err)
+static int open_connection(const char *path, sqlite3 **ret, const char *settings,
+                           struct err *err)
 {
     if (sqlite3_open_v2(path, ret,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX,
                         NULL) != SQLITE_OK)
-        return registry_error(registry, err, "open it");
+        return error_of(*ret, err, "open it");
     (void)sqlite3_busy_timeout(*ret, 5000);
-    return execute(registry, *ret, settings, "set it up", err);
+    return execute(*ret, settings, "set it up", err);
 }
 
-static int open_both(struct registry *registry, const char *path, struct err *err)
+static int open_all(struct registry *registry, const char *path, struct err *err)
 {
-    int r = open_connection(registry, path, &registry->db,
+    int r = open_connection(path, &registry->connections[WRITER].db,
                             "PRAGMA auto_vacuum = INCREMENTAL;" /* before anything is in it */
                             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                             "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
@@ -141,10 +143,11 @@ static int open_both(struct registry *registry, const char *path, struct err *er
     r = migrate(registry, err);
     if (r < 0)
         return r;
-    r = open_connection(registry, path, &registry->reader,
-                        "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
-                        "PRAGMA cache_size = -512;",
-                        err);
+    for (int i = READER; r == 0 && i < CONNECTIONS; i++)
+        r = open_connection(path, &registry->connections[i].db,
+                            "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
+                            "PRAGMA cache_size = -512;",
+                            err);
     for (int i = 0; r == 0 && i < REGISTRY_PARTS; i++) {
         registry->statements[i] = calloc(parts[i]->n, sizeof(sqlite3_stmt *));
         if (!registry->statements[i])
@@ -160,9 +163,9 @@ int registry_open(const char *path, struct registry **ret, struct err *err)
 
     if (!registry)
         return err_no_memory(err);
-    (void)pthread_mutex_init(&registry->lock, NULL);
-    (void)pthread_mutex_init(&registry->reader_lock, NULL);
-    r = open_both(registry, path, err);
+    for (int i = 0; i < CONNECTIONS; i++)
+        (void)pthread_mutex_init(&registry->connections[i].lock, NULL);
+    r = open_all(registry, path, err);
     if (r < 0)
         registry_close(registry);
     else
@@ -179,17 +182,28 @@ void registry_close(struct registry *registry)
             (void)sqlite3_finalize(registry->statements[i][k]);
         free(registry->statements[i]);
     }
-    (void)sqlite3_close(registry->reader);
-    (void)sqlite3_close(registry->db);
-    (void)pthread_mutex_destroy(&registry->reader_lock);
-    (void)pthread_mutex_destroy(&registry->lock);
+    for (int i = CONNECTIONS - 1; i >= 0; i--) {
+        (void)sqlite3_close(registry->connections[i].db);
+        (void)pthread_mutex_destroy(&registry->connections[i].lock);
+    }
     free(registry);
 }
 
-/* One that only reads is a SELECT, and has a connection and a lock of its own. */
-static bool only_reads(enum registry_part part, unsigned which)
+/* One that only reads is a SELECT. */
+static struct connection *connection_of(struct registry *registry, enum registry_part part,
+                                        unsigned which)
 {
-    return strncmp(parts[part]->text[which], "SELECT", 6) == 0;
+    bool only_reads = strncmp(parts[part]->text[which], "SELECT", 6) == 0;
+
+    return &registry->connections[!only_reads                ? WRITER
+                                  : part == REGISTRY_RESULTS ? RESULT_READER
+                                                             : READER];
+}
+
+int registry_error(struct registry *registry, enum registry_part part, unsigned which,
+                   struct err *err, const char *what)
+{
+    return error_of(connection_of(registry, part, which)->db, err, what);
 }
 
 /*
@@ -203,16 +217,10 @@ static sqlite3_stmt *statement(struct registry *registry, enum registry_part par
     sqlite3_stmt **s = &registry->statements[part][which];
 
     if (!*s)
-        (void)sqlite3_prepare_v3(only_reads(part, which) ? registry->reader : registry->db,
+        (void)sqlite3_prepare_v3(connection_of(registry, part, which)->db,
                                  parts[part]->text[which], -1, SQLITE_PREPARE_PERSISTENT, s,
                                  NULL);
     return *s;
-}
-
-static pthread_mutex_t *lock_of(struct registry *registry, enum registry_part part,
-                                unsigned which)
-{
-    return only_reads(part, which) ? &registry->reader_lock : &registry->lock;
 }
 
 static void bind(sqlite3_stmt *s, const struct registry_value *value)
@@ -257,7 +265,7 @@ sqlite3_stmt *registry_begin(struct registry *registry, enum registry_part part,
 {
     sqlite3_stmt *s;
 
-    (void)pthread_mutex_lock(lock_of(registry, part, which));
+    (void)pthread_mutex_lock(&connection_of(registry, part, which)->lock);
     s = statement(registry, part, which);
     bind(s, values);
     return s;
@@ -275,13 +283,13 @@ void registry_end(struct registry *registry, enum registry_part part, unsigned w
                   sqlite3_stmt *s)
 {
     reset(s);
-    (void)pthread_mutex_unlock(lock_of(registry, part, which));
+    (void)pthread_mutex_unlock(&connection_of(registry, part, which)->lock);
 }
 
 int registry_run(struct registry *registry, enum registry_part part, unsigned which,
                  const struct registry_value *values, const char *what, struct err *err)
 {
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->connections[WRITER].lock);
 
     return registry_step(registry, part, which, values, what, err);
 }
@@ -289,14 +297,14 @@ int registry_run(struct registry *registry, enum registry_part part, unsigned wh
 /* What was wrong with a row, under the lock. */
 static int refusal(struct registry *registry, const char *what, struct err *err)
 {
-    switch (sqlite3_extended_errcode(registry->db)) {
+    switch (sqlite3_extended_errcode(writer(registry))) {
     case SQLITE_CONSTRAINT_UNIQUE:
     case SQLITE_CONSTRAINT_PRIMARYKEY:
         return -EEXIST;
     case SQLITE_CONSTRAINT_FOREIGNKEY:
         return -ENOENT;
     default:
-        return registry_error(registry, err, what);
+        return error_of(writer(registry), err, what);
     }
 }
 
@@ -318,7 +326,7 @@ int registry_put_step(struct registry *registry, enum registry_part part, unsign
 int registry_put(struct registry *registry, enum registry_part part, unsigned which,
                  const struct registry_value *values, const char *what, struct err *err)
 {
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->connections[WRITER].lock);
 
     return registry_put_step(registry, part, which, values, what, err);
 }
@@ -394,7 +402,7 @@ int registry_read_rows(struct registry *registry, enum registry_part part, unsig
             r = err_no_memory(err);
     }
     if (r == 0 && n < max && step != SQLITE_DONE)
-        r = registry_error(registry, err, what);
+        r = registry_error(registry, part, which, err, what);
     registry_end(registry, part, which, s);
     while (r < 0 && n > 0)
         registry_row_finish(kind, at + --n * kind->size);
@@ -424,7 +432,7 @@ int registry_read_number(struct registry *registry, enum registry_part part, uns
     if (sqlite3_step(s) == SQLITE_ROW)
         *ret = (uint64_t)sqlite3_column_int64(s, 0);
     else
-        r = registry_error(registry, err, what);
+        r = registry_error(registry, part, which, err, what);
     registry_end(registry, part, which, s);
     return r;
 }
@@ -434,20 +442,20 @@ int registry_transaction_begin(struct registry *registry, struct err *err)
     int r;
 
     /* Held until the transaction ends. */
-    (void)pthread_mutex_lock(&registry->lock);
-    r = execute(registry, registry->db, "BEGIN IMMEDIATE", "begin a change", err);
+    (void)pthread_mutex_lock(&registry->connections[WRITER].lock);
+    r = execute(writer(registry), "BEGIN IMMEDIATE", "begin a change", err);
     if (r < 0)
-        (void)pthread_mutex_unlock(&registry->lock);
+        (void)pthread_mutex_unlock(&registry->connections[WRITER].lock);
     return r;
 }
 
 int registry_transaction_end(struct registry *registry, int result, struct err *err)
 {
-    if (result == 0 && execute(registry, registry->db, "COMMIT", "store a change", err) < 0)
+    if (result == 0 && execute(writer(registry), "COMMIT", "store a change", err) < 0)
         result = -EIO;
     if (result < 0)
-        (void)sqlite3_exec(registry->db, "ROLLBACK", NULL, NULL, NULL);
-    (void)pthread_mutex_unlock(&registry->lock);
+        (void)sqlite3_exec(writer(registry), "ROLLBACK", NULL, NULL, NULL);
+    (void)pthread_mutex_unlock(&registry->connections[WRITER].lock);
     return result;
 }
 
@@ -458,7 +466,7 @@ int registry_step(struct registry *registry, enum registry_part part, unsigned w
     int r;
 
     bind(s, values);
-    r = sqlite3_step(s) == SQLITE_DONE ? 0 : registry_error(registry, err, what);
+    r = sqlite3_step(s) == SQLITE_DONE ? 0 : error_of(writer(registry), err, what);
     reset(s);
     return r;
 }
@@ -466,11 +474,13 @@ int registry_step(struct registry *registry, enum registry_part part, unsigned w
 int registry_execute(struct registry *registry, const char *sql, const char *what,
                      struct err *err)
 {
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->lock);
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->connections[WRITER].lock);
     /* Writing back the log has to wait for readers, so there shall be none. */
-    _cleanup_lock_ pthread_mutex_t *readers = lock_hold(&registry->reader_lock);
+    _cleanup_lock_ pthread_mutex_t *reader = lock_hold(&registry->connections[READER].lock);
+    _cleanup_lock_ pthread_mutex_t *result_reader =
+        lock_hold(&registry->connections[RESULT_READER].lock);
 
-    return execute(registry, registry->db, sql, what, err);
+    return execute(writer(registry), sql, what, err);
 }
 
 const char *registry_audit_node(const struct registry *registry)
@@ -485,5 +495,5 @@ void registry_set_audit_node(struct registry *registry, const char *node)
 
 int registry_changes(struct registry *registry)
 {
-    return sqlite3_changes(registry->db);
+    return sqlite3_changes(writer(registry));
 }

@@ -45,7 +45,7 @@ struct registry_execution {
     const char *skill_name;
     const char *skill_version;
     const char *skill_digest;
-    char *result; /* the result JSON; NULL also in lists, and where it is an object */
+    char *result; /* the result JSON; NULL until it was read, and where it is an object */
     char node[FLEET_NODE_SIZE]; /* of a cluster, which it is; "" in lists, and of this daemon */
     char *result_digest;        /* of that object; NULL: none */
     uint64_t result_bytes;      /* 0 in lists */
@@ -150,9 +150,15 @@ struct registry_ending {
  */
 int registry_execution_end(struct registry *registry, const char *id,
                            const struct registry_ending *ending, struct err *err);
-/* 0; -ENOENT also for another tenant's; -EIO. */
+/* Without its result. 0; -ENOENT also for another tenant's; -EIO. */
 int registry_execution_get(struct registry *registry, const char *tenant, const char *id,
                            struct registry_execution *ret, struct err *err);
+/*
+ * Reads the result to a row that was read: nothing where it has none, is an object, or was
+ * removed. Others' looks do not wait for it, but for each other's results. 0; -ENOMEM; -EIO.
+ */
+int registry_execution_read_result(struct registry *registry, struct registry_execution *row,
+                                   struct err *err);
 /* One execution of this daemon, of any tenant, that was accepted and never ended. 0, -ENOENT
  * when there is none, or -EIO. */
 int registry_execution_unfinished(struct registry *registry, struct registry_execution *ret,

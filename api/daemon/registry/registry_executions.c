@@ -47,13 +47,13 @@ static const char *const text[N_STATEMENTS] = {
                " SELECT tenant_id, ?2, ?3 FROM executions WHERE id = ?1"
                " ON CONFLICT(tenant_id, day) DO UPDATE SET cpu_ms = cpu_ms + ?3",
     [UNTOLD] = "UPDATE records SET is_told = 0, cpu_ms = ?2 WHERE id = ?1",
-    [BY_ID] = "SELECT " COLUMNS ", result,"
+    [BY_ID] = "SELECT " COLUMNS ", NULL,"
               " (SELECT node FROM records WHERE id = ?1),"
               " (SELECT result_digest FROM records WHERE id = ?1), result_bytes"
               " FROM executions WHERE id = ?1 AND tenant_id = ?2",
     [BY_KEY] = "SELECT id, request_digest FROM executions"
                " WHERE tenant_id = ?1 AND idempotency_key = ?2",
-    [UNFINISHED] = "SELECT " COLUMNS ", result FROM executions"
+    [UNFINISHED] = "SELECT " COLUMNS " FROM executions"
                    " WHERE finished_ns IS NULL"
                    " AND NOT EXISTS(SELECT 1 FROM records"
                    " WHERE records.id = executions.id AND node <> '') LIMIT 1",

@@ -14,6 +14,7 @@ struct sqlite3_stmt;
 enum registry_part {
     REGISTRY_SKILLS,
     REGISTRY_EXECUTIONS,
+    REGISTRY_RESULTS,
     REGISTRY_TENANTS,
     REGISTRY_KEYS,
     REGISTRY_FILES,
@@ -41,6 +42,7 @@ struct registry_statements {
 
 extern const struct registry_statements registry_skill_statements;
 extern const struct registry_statements registry_execution_statements;
+extern const struct registry_statements registry_result_statements;
 extern const struct registry_statements registry_tenant_statements;
 extern const struct registry_statements registry_key_statements;
 extern const struct registry_statements registry_file_statements;
@@ -194,7 +196,8 @@ void registry_set_audit_node(struct registry *registry, const char *node);
 int registry_execute(struct registry *registry, const char *sql, const char *what,
                      struct err *err);
 
-/* -EIO with SQLite's words. */
-int registry_error(struct registry *registry, struct err *err, const char *what);
+/* -EIO with SQLite's words of a statement that failed, with the lock of its connection. */
+int registry_error(struct registry *registry, enum registry_part part, unsigned which,
+                   struct err *err, const char *what);
 
 #endif

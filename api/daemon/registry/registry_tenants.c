@@ -124,7 +124,8 @@ int registry_tenant_digests(struct registry *registry, const char *id,
     while (r == 0 && (step = sqlite3_step(s)) == SQLITE_ROW)
         r = visit(ctx, (const char *)sqlite3_column_text(s, 0));
     if (r == 0 && step != SQLITE_DONE)
-        r = registry_error(registry, err, "list the objects of a tenant");
+        r = registry_error(registry, REGISTRY_TENANTS, DIGESTS, err,
+                           "list the objects of a tenant");
     registry_end(registry, REGISTRY_TENANTS, DIGESTS, s);
     return r;
 }

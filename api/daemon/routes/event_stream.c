@@ -143,13 +143,13 @@ static bool hold(struct event_stream *s, uint64_t bytes)
     return true;
 }
 
-/* Its row has all that is left to say. An object takes room as a text, and in events. */
+/* Its row has all that is left to say. It takes room as a text, and in events. */
 static int end_elsewhere(struct event_stream *s, struct registry_execution *row)
 {
     struct err err = {0};
 
     s->finished = true;
-    if (!hold(s, row->result ? 0 : 3 * row->result_bytes))
+    if (!hold(s, 3 * row->result_bytes))
         return add_error(&s->pending, "overloaded", KEPT);
     if (ledger_fetch_result(s->daemon->ledger, row, &err) < 0 || !row->result)
         return add_error(&s->pending, "object_unavailable",
@@ -382,11 +382,14 @@ void event_stream_reply_elsewhere(struct daemon *d, const struct registry_execut
     reply_with(d, row->tenant, row->id, NULL, reply);
 }
 
-void event_stream_reply_stored(const struct registry_execution *row, struct http_reply *reply)
+void event_stream_reply_stored(struct daemon *d, struct http_request *http,
+                               struct registry_execution *row, struct http_reply *reply)
 {
     static const size_t nothing[2];
     struct buf body = buf_init(SIZE_MAX / 2);
 
+    if (!lookup_result(d, http, row, reply))
+        return;
     if (!row->result || add_status(&body, row->id, "accepted") < 0 ||
         add_stored(&body, row, nothing) < 0) {
         buf_finish(&body);

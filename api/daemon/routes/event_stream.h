@@ -16,10 +16,11 @@
  */
 void event_stream_reply(struct daemon *d, struct execution *e, struct http_reply *reply);
 /*
- * The same events of an execution that has ended, from its row, which has a result: each stream
- * in one event. The row stays the caller's.
+ * The same events of an execution that has ended, from its row, to which its result is read:
+ * each stream in one event. The row stays the caller's.
  */
-void event_stream_reply_stored(const struct registry_execution *row, struct http_reply *reply);
+void event_stream_reply_stored(struct daemon *d, struct http_request *http,
+                               struct registry_execution *row, struct http_reply *reply);
 /*
  * The same of one that another node has, which a row says: that node is asked for its log as it
  * comes. While it does not answer its end is waited for. The row stays the caller's.

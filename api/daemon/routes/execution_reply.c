@@ -12,8 +12,8 @@
 
 #define WAIT_SLICE_NS (30 * NS_PER_SECOND)
 
-static void reply_result(struct daemon *d, const struct http_request *http,
-                         struct http_reply *reply, struct execution *e)
+static void reply_result(struct daemon *d, struct http_request *http, struct http_reply *reply,
+                         struct execution *e)
 {
     _cleanup_buf_ struct buf body = buf_init(SIZE_MAX / 2);
 
@@ -23,13 +23,15 @@ static void reply_result(struct daemon *d, const struct http_request *http,
                          e->lost);
         return;
     }
-    if (buf_reserve(&body, e->result_len) < 0 ||
-        execution_read_result(e, 0, body.data, e->result_len) < 0) {
+    if (!http_request_hold_answer(http, e->result_len)) {
+        /* There is a reply, but for where the result is. */
+    } else if (buf_reserve(&body, e->result_len) < 0 ||
+               execution_read_result(e, 0, body.data, e->result_len) < 0) {
         http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", e->id);
-        return;
+    } else {
+        body.len = e->result_len;
+        daemon_reply_result(d, http, reply, &body);
     }
-    body.len = e->result_len;
-    daemon_reply_result(d, http, reply, &body);
     (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", e->id);
 }
 
@@ -48,28 +50,23 @@ static void reply_accepted(struct http_reply *reply, const char *id, const char 
 }
 
 /* Answers with a stored result in the way that was asked for. */
-static void reply_stored(struct daemon *d, const struct http_request *http,
-                         struct http_reply *reply, const struct registry_execution *row,
-                         bool is_async)
+static void reply_stored(struct daemon *d, struct http_request *http, struct http_reply *reply,
+                         struct registry_execution *row, bool is_async)
 {
-    _cleanup_buf_ struct buf body = buf_init(SIZE_MAX / 2);
-
     if (is_async)
         reply_accepted(reply, row->id, row->status);
     else if (http->wants_events && lookup_is_elsewhere(row))
         event_stream_reply_elsewhere(d, row, reply);
     else if (http->wants_events)
-        event_stream_reply_stored(row, reply);
+        event_stream_reply_stored(d, http, row, reply);
     else if (!row->result)
         http_reply_error(reply, 500, "internal_error", "the result of %s was lost", row->id);
-    else if (buf_append(&body, row->result, strlen(row->result)) < 0)
-        http_reply_error(reply, 500, "internal_error", "out of memory");
     else
-        daemon_reply_result(d, http, reply, &body);
+        lookup_reply_result(d, http, row, reply);
 }
 
 /* Waits for what another node has begun under the same key. False: *reply says why not. */
-static bool wait_elsewhere(struct daemon *d, const struct http_request *http,
+static bool wait_elsewhere(struct daemon *d, struct http_request *http,
                            struct registry_execution *row, struct http_reply *reply)
 {
     char id[EXECUTION_ID_SIZE];
@@ -82,21 +79,22 @@ static bool wait_elsewhere(struct daemon *d, const struct http_request *http,
         r = ledger_wait(d->ledger, http->caller.tenant, id,
                         clock_monotonic_ns() + WAIT_SLICE_NS, row, &err);
     }
-    return r < 0 ? failure_of(reply, r, "execution", id, &err) : lookup_result(d, row, reply);
+    return r < 0 ? failure_of(reply, r, "execution", id, &err)
+                 : lookup_result(d, http, row, reply);
 }
 
 /* Another node has it. */
-static void reply_moved(struct daemon *d, const struct http_request *http,
-                        struct http_reply *reply, const struct execution *e)
+static void reply_moved(struct daemon *d, struct http_request *http, struct http_reply *reply,
+                        const struct execution *e)
 {
     _cleanup_registry_execution_ struct registry_execution row = {0};
 
-    if (lookup_row(d, e->tenant, e->id, &row, reply) && lookup_result(d, &row, reply))
+    if (lookup_row(d, e->tenant, e->id, &row, reply))
         execution_reply_row(d, http, reply, &row, false);
 }
 
-void execution_reply(struct daemon *d, const struct http_request *http,
-                     struct http_reply *reply, struct execution *e, bool is_async)
+void execution_reply(struct daemon *d, struct http_request *http, struct http_reply *reply,
+                     struct execution *e, bool is_async)
 {
     if (http->wants_events && !is_async) {
         event_stream_reply(d, e, reply);
@@ -111,9 +109,8 @@ void execution_reply(struct daemon *d, const struct http_request *http,
     execution_unref(e);
 }
 
-void execution_reply_row(struct daemon *d, const struct http_request *http,
-                         struct http_reply *reply, struct registry_execution *row,
-                         bool is_async)
+void execution_reply_row(struct daemon *d, struct http_request *http, struct http_reply *reply,
+                         struct registry_execution *row, bool is_async)
 {
     if (is_async || http->wants_events || wait_elsewhere(d, http, row, reply))
         reply_stored(d, http, reply, row, is_async);

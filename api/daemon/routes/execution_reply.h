@@ -6,12 +6,11 @@
 #include "api/daemon/routes/daemon.h"
 
 /* With one that waits or runs here; takes the reference over. */
-void execution_reply(struct daemon *d, const struct http_request *http,
-                     struct http_reply *reply, struct execution *e, bool is_async);
+void execution_reply(struct daemon *d, struct http_request *http, struct http_reply *reply,
+                     struct execution *e, bool is_async);
 /* With one that has ended, or that another node has; the row stays the caller's. */
-void execution_reply_row(struct daemon *d, const struct http_request *http,
-                         struct http_reply *reply, struct registry_execution *row,
-                         bool is_async);
+void execution_reply_row(struct daemon *d, struct http_request *http, struct http_reply *reply,
+                         struct registry_execution *row, bool is_async);
 /* 202 with its id and a word. */
 void execution_reply_status(struct http_reply *reply, const char *id, const char *status);
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* What cannot be an id is no different from one that nobody has. */
 static int find_row(struct daemon *d, const char *tenant, const char *id,
@@ -27,12 +28,29 @@ bool lookup_row(struct daemon *d, const char *tenant, const char *id,
     return r == 0 || failure_of(reply, r, "execution", id, &err);
 }
 
-bool lookup_result(struct daemon *d, struct registry_execution *row, struct http_reply *reply)
+bool lookup_result(struct daemon *d, struct http_request *http, struct registry_execution *row,
+                   struct http_reply *reply)
 {
     struct err err = {0};
-    int r = ledger_read_result(d->objects, row, &err);
+    int r;
 
+    if (!http_request_hold_answer(http, row->result_bytes))
+        return false;
+    r = ledger_read_result(d->registry, d->objects, row, &err);
     return failure_or_true(reply, r, &err);
+}
+
+void lookup_reply_result(struct daemon *d, const struct http_request *http,
+                         struct registry_execution *row, struct http_reply *reply)
+{
+    struct buf body = buf_init(SIZE_MAX / 2);
+
+    /* The text moves, it is not copied: it may be large. */
+    body.len = strlen(row->result);
+    body.cap = body.len + 1;
+    body.data = (uint8_t *)row->result;
+    row->result = NULL;
+    daemon_reply_result(d, http, reply, &body);
 }
 
 bool lookup_is_elsewhere(const struct registry_execution *row)
@@ -90,10 +108,9 @@ bool lookup_execution(struct daemon *d, const char *tenant, const char *id,
             return true;
         if (!lookup_row(d, tenant, id, ret_row, reply))
             return false;
-        if (!lookup_result(d, ret_row, reply))
-            return false;
         /* Between its row and its place in the queue an execution is for microseconds. */
-        if (ret_row->result || lookup_is_elsewhere(ret_row) || !clock_try_again(&tries))
+        if (ret_row->finished_ns > 0 || lookup_is_elsewhere(ret_row) ||
+            !clock_try_again(&tries))
             return true;
         registry_execution_finish(ret_row);
     }

@@ -16,8 +16,15 @@
  */
 bool lookup_row(struct daemon *d, const char *tenant, const char *id,
                 struct registry_execution *ret, struct http_reply *reply);
-/* Reads the result of a row that is an object. False when *reply says why not. */
-bool lookup_result(struct daemon *d, struct registry_execution *row, struct http_reply *reply);
+/*
+ * Reads the result of a row, which counts as held for an answer from before that; as
+ * ledger_read_result. False when *reply says why not.
+ */
+bool lookup_result(struct daemon *d, struct http_request *http, struct registry_execution *row,
+                   struct http_reply *reply);
+/* Replies with the result that a row has, which it has no longer. */
+void lookup_reply_result(struct daemon *d, const struct http_request *http,
+                         struct registry_execution *row, struct http_reply *reply);
 /* Whether a row is of an execution that another node has, and that has not ended. */
 bool lookup_is_elsewhere(const struct registry_execution *row);
 
@@ -29,7 +36,7 @@ int lookup_files(struct daemon *d, const char *tenant, const char *id, struct er
 
 /*
  * Finds the execution: either a reference in *ret_e while it is queued or runs, or NULL there
- * and its row in *ret_row, with its result unless that was lost, or another node has it. False
+ * and its row in *ret_row, which has ended unless that was lost, or another node has it. False
  * when *reply says why not.
  */
 bool lookup_execution(struct daemon *d, const char *tenant, const char *id,

@@ -197,24 +197,18 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     _cleanup_live_ struct live live = {0};
     struct registry_execution *row = &live.row;
     struct unfinished known;
-    struct buf body = buf_init(SIZE_MAX / 2);
 
     if (!live_lookup(d, tenant, id, LIMIT_LOG_BYTES, &live, reply))
         return;
     known = live.e ? unfinished_here(live.e) : unfinished_elsewhere(&live);
-    /* Read after the state: what ended in between has its result in the row. */
-    if (live.e && (!lookup_row(d, tenant, id, row, reply) || !lookup_result(d, row, reply)))
+    /* Read after the state: what ended in between has its result by now. */
+    if ((live.e && !lookup_row(d, tenant, id, row, reply)) ||
+        (!is_told_now(live.e) && !lookup_result(d, request, row, reply)))
         return;
-    if (row->result && !is_told_now(live.e)) {
-        /* The text moves, it is not copied: it may be large. */
-        body.len = strlen(row->result);
-        body.cap = body.len + 1;
-        body.data = (uint8_t *)row->result;
-        row->result = NULL;
-        daemon_reply_result(d, request, reply, &body);
-    } else {
+    if (row->result)
+        lookup_reply_result(d, request, row, reply);
+    else
         reply_unfinished(reply, row, &known);
-    }
 }
 
 /* The text of a string member of a stored result. 0 or -errno. */
@@ -244,7 +238,8 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
     struct buf text = buf_init(4 * LIMIT_LOG_BYTES);
     int r;
 
-    if (!live_lookup(d, request->caller.tenant, request->params[0], 0, &live, reply))
+    if (!live_lookup(d, request->caller.tenant, request->params[0], 0, &live, reply) ||
+        !lookup_result(d, request, &live.row, reply))
         return;
     r = live.row.result ? read_member(live.row.result, "logs", &text)
                         : copy_log(d, &live, &text);
@@ -271,5 +266,5 @@ void route_execution_events(void *ctx, struct http_request *request, struct http
     else if (lookup_is_elsewhere(&row))
         event_stream_reply_elsewhere(d, &row, reply);
     else
-        event_stream_reply_stored(&row, reply);
+        event_stream_reply_stored(d, request, &row, reply);
 }

@@ -32,28 +32,41 @@ static void write_row(struct json_writer *w, const struct registry_skill *row)
     json_write_time(w, "created_at", row->created_ns);
 }
 
+/* A list that is made for a request. */
+struct listing {
+    struct json_writer w;
+    struct http_request *request;
+};
+
+/* -EDQUOT where the reply says why no more of it may be made. */
 static int list_one(void *ctx, const struct registry_skill *row)
 {
-    struct json_writer *w = ctx;
+    struct listing *list = ctx;
 
-    json_write_open(w, NULL, '{');
-    write_row(w, row);
-    json_write_close(w, '}');
-    return w->out.error;
+    json_write_open(&list->w, NULL, '{');
+    write_row(&list->w, row);
+    json_write_close(&list->w, '}');
+    if (list->w.out.error < 0)
+        return list->w.out.error;
+    return http_request_hold_answer(list->request, list->w.out.len) ? 0 : -EDQUOT;
 }
 
 void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    struct json_writer w = json_writer_init(LIST_MAX);
+    struct listing list = {.w = json_writer_init(LIST_MAX), .request = request};
     struct err err = {0};
     int r;
 
-    json_write_open(&w, NULL, '[');
-    r = registry_skill_each(d->registry, request->caller.tenant, list_one, &w, &err);
-    json_write_close(&w, ']');
+    json_write_open(&list.w, NULL, '[');
+    r = registry_skill_each(d->registry, request->caller.tenant, list_one, &list, &err);
+    json_write_close(&list.w, ']');
+    if (reply->status != 0) {
+        buf_finish(&list.w.out);
+        return;
+    }
     /* What did not fit is no fault of the caller's. */
-    (void)failure_or_json(reply, 200, &w, w.out.error < 0 ? 0 : r, &err);
+    (void)failure_or_json(reply, 200, &list.w, list.w.out.error < 0 ? 0 : r, &err);
 }
 
 /* Finds the row of /:name/:version. False when *reply says why not. */
@@ -190,22 +203,25 @@ static void write_skill(struct json_writer *w, const struct registry_skill *row,
 
 void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply)
 {
+    _cleanup_turn_ struct turn turn = {0};
     struct json_writer w = json_writer_init(SHOW_MAX);
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_registered_ struct registered found;
     _cleanup_skill_ struct skill skill = {0};
     struct err err = {0};
-    int r;
 
-    if (!open_skill(ctx, request, &found, reply))
+    if (!open_skill(ctx, request, &found, reply) ||
+        !failure_or_true(reply, turn_take(&turn, ctx, request->caller.tenant, &err), &err))
         return;
-    r = skill_archive_reload(found.fd, found.row.digest, &archive, &skill, &err);
-    if (r < 0) {
+    if (skill_archive_reload(found.fd, found.row.digest, &archive, &skill, &err) < 0) {
         http_reply_error(reply, 500, "internal_error", "%s", err.message);
-    } else {
-        write_skill(&w, &found.row, &skill, &archive);
-        (void)failure_or_json(reply, 200, &w, 0, &err);
+        return;
     }
+    write_skill(&w, &found.row, &skill, &archive);
+    if (http_request_hold_answer(request, w.out.len))
+        (void)failure_or_json(reply, 200, &w, 0, &err);
+    else
+        buf_finish(&w.out);
 }
 
 static int read_needs(struct daemon *d, const char *tenant, const struct registered *found,

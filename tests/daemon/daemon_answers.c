@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lists of tools take in memory: one description at a time, and the rest is counted. */
+/*
+ * What answers take in memory while they are made: of lists of tools one description at a time,
+ * of skills some at once, and the rest is counted.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include "tests/daemon/tenants_world.h"
@@ -46,6 +49,19 @@ static void push(const struct member *members)
              strstr(w.a.headers, "Authorization"));
     expect(harness_request(&w.h, "POST", "/v1/skills", headers, data, len), 201, "\"digest\"");
     free(data);
+}
+
+/* A connection that has asked, the caller's to close. */
+static int send_get(const char *path)
+{
+    int fd = harness_connect(&w.h);
+    char head[512];
+    int n =
+        snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, w.a.headers);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, head, (size_t)n), 0);
+    return fd;
 }
 
 /* The most memory that the daemon had so far, in KiB. */
@@ -115,6 +131,60 @@ static void large_descriptions_are_not_in_memory_together(void **state)
 #endif
 }
 
+#define ENTRIES 15000u
+#define SHOWN   48u
+
+/* Of which more is known than its archive has bytes. */
+static void push_wide(void)
+{
+    static const char front[] = "---\nname: wide\ndescription: Wide.\nversion: \"1\"\n---\n";
+    struct member *members = calloc(ENTRIES + 2, sizeof(*members));
+    char(*names)[920] = calloc(ENTRIES, sizeof(*names));
+
+    assert_non_null(members);
+    assert_non_null(names);
+    members[0] = (struct member){.path = "SKILL.md", .content = front};
+    for (unsigned i = 0; i < ENTRIES; i++) {
+        for (unsigned k = 0; k < 4; k++) {
+            memset(names[i] + k * 220, 'x', 219);
+            names[i][k * 220 + 219] = '/';
+        }
+        (void)sprintf(names[i] + 880, "%u", i);
+        members[i + 1].path = names[i];
+    }
+    push(members);
+    free(names);
+    free(members);
+}
+
+/* However many ask at once, some are shown at once, and the others wait or are told no. */
+static void large_skills_are_not_in_memory_together(void **state)
+{
+    long before;
+    int fds[SHOWN];
+    unsigned shown = 0;
+
+    (void)state;
+    push_wide();
+    before = harness_status(&w.h, PEAK);
+    for (unsigned i = 0; i < SHOWN; i++)
+        fds[i] = send_get("/v1/skills/wide/1");
+    for (unsigned i = 0; i < SHOWN; i++) {
+        struct answer a = harness_read_answer(fds[i]);
+
+        assert_true(a.status == 200 || a.status == 429);
+        shown += a.status == 200;
+        answer_finish(&a);
+        close(fds[i]);
+    }
+    assert_true(shown > 0);
+    print_message("%u of %u shown, which took %ld KiB\n", shown, SHOWN,
+                  harness_status(&w.h, PEAK) - before);
+#ifndef __SANITIZE_ADDRESS__
+    assert_in_range(harness_status(&w.h, PEAK) - before, 0, 256 * 1024);
+#endif
+}
+
 /* Skills without an entry, whose tools take more than a list may without being counted. */
 static void push_many(void)
 {
@@ -153,16 +223,11 @@ static void run_large(char path[64])
     answer_finish(&a);
 }
 
-/* Asks for it and takes nothing of the answer, whose connection is the caller's to close. */
+/* Asks for it and takes nothing of the answer. */
 static int ask(const char *path)
 {
-    struct pollfd pfd = {.fd = harness_connect(&w.h), .events = POLLIN};
-    char head[512];
-    int n =
-        snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, w.a.headers);
+    struct pollfd pfd = {.fd = send_get(path), .events = POLLIN};
 
-    assert_true(pfd.fd >= 0);
-    assert_int_equal(fd_write_full(pfd.fd, head, (size_t)n), 0);
     assert_int_equal(poll(&pfd, 1, 60000), 1);
     return pfd.fd;
 }
@@ -192,6 +257,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_descriptions_are_not_in_memory_together),
+        cmocka_unit_test(large_skills_are_not_in_memory_together),
         cmocka_unit_test(lists_count_like_answers),
     };
 

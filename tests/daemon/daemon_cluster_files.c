@@ -4,6 +4,9 @@
 
 #include "tests/daemon/nodes_world.h"
 
+#include "base/fd.h"
+
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -505,6 +508,74 @@ static void removed_files_leave_their_place(void **state)
     end(&w);
 }
 
+/* A request that is sent, whose answer the caller reads. */
+static int begin_asking(const struct harness *h, const char *json)
+{
+    char head[256];
+    int fd = harness_connect(h), n;
+
+    assert_true(fd >= 0);
+    n = snprintf(head, sizeof(head),
+                 "POST /v1/executions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                 "Content-Length: %zu\r\n\r\n",
+                 strlen(json));
+    assert_int_equal(fd_write_full(fd, head, (size_t)n), 0);
+    assert_int_equal(fd_write_full(fd, json, strlen(json)), 0);
+    return fd;
+}
+
+static bool has_answer(int fd)
+{
+    struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+    return poll(&pfd, 1, 0) == 1;
+}
+
+/* A request that comes again before it was answered has files of its own. */
+static void who_asks_again_takes_no_files(void **state)
+{
+    struct world w = {0};
+    unsigned met = 0;
+
+    (void)state;
+    begin_with(&w, "", "");
+    push_demo(&w);
+    for (unsigned i = 0; met == 0; i++) {
+        char json[160];
+        struct answer first, again;
+        int fds[2];
+
+        snprintf(json, sizeof(json),
+                 "{\"skill\":\"demo\",\"idempotency_key\":\"k%u\",\"files\":"
+                 "[{\"name\":\"a.txt\",\"text\":\"alpha\"}]}",
+                 i);
+        /* Until the servers have it the first one waits. */
+        harness_freeze(w.nats.servers[0].pid);
+        fds[0] = begin_asking(&w.a, json);
+        harness_until(harness_count_files(&w.a, "tmp") == 1 || has_answer(fds[0]));
+        fds[1] = begin_asking(&w.a, json);
+        harness_until(harness_count_files(&w.a, "tmp") != 1 || has_answer(fds[1]));
+        met = harness_count_files(&w.a, "tmp") == 2 || has_answer(fds[1]);
+        assert_int_equal(kill(w.nats.servers[0].pid, SIGCONT), 0);
+        first = harness_read_answer(fds[0]);
+        again = harness_read_answer(fds[1]);
+        /* Or it waited for so long that it was given up: then once more. */
+        met = met && first.status != 503 && again.status != 503;
+        if (met) {
+            assert_string_equal(first.body, again.body);
+            expect(first, 200, ALPHA_IN);
+        } else {
+            answer_finish(&first);
+        }
+        answer_finish(&again);
+        close(fds[0]);
+        close(fds[1]);
+        nats_wait_node(&w.a, NODE_JOINED);
+        harness_until(harness_count_files(&w.a, "tmp") == 0);
+    }
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -518,6 +589,7 @@ int main(void)
         cmocka_unit_test(files_of_before_are_the_clusters),
         cmocka_unit_test(nonsense_is_no_file),
         cmocka_unit_test(what_another_uploads_stays),
+        cmocka_unit_test(who_asks_again_takes_no_files),
         cmocka_unit_test(removed_files_leave_their_place),
     };
 

@@ -25,12 +25,17 @@ CLEANUP_WITH(struct artifact_reader *, artifact_reader_close)
 #define FILE_BYTES 4096u
 #define NAME_BYTES 256u
 #define LINK_TRIES 4u
+/* Before the names of links. Random bytes, and as many digits as these have. */
+#define DRAFT_BYTES  16u
+#define DRAFT_DIGITS (2 * DRAFT_BYTES)
 
 struct opening {
     struct daemon *d;
     struct http_request *http;
     const char *body;
     struct execution *e;
+    /* Not the execution's id: of one idempotency key two requests at once may have the same. */
+    char draft[DRAFT_DIGITS + 1];
     uint64_t bytes, held;
     unsigned n_left; /* each is looked for from its archive's start */
 };
@@ -44,7 +49,7 @@ static int hold(struct opening *o, uint64_t bytes, struct err *err)
     return 0;
 }
 
-/* Adds a file by its link, which carries the execution's id. */
+/* Adds a file by its link. */
 static int add(struct opening *o, const char *path, const char *link, uint64_t bytes,
                struct err *err)
 {
@@ -61,10 +66,10 @@ static int add(struct opening *o, const char *path, const char *link, uint64_t b
 static int begin(struct opening *o, const char *path, uint64_t bytes, struct err *err)
 {
     struct input_files *files = &o->e->job.files;
-    char link[sizeof(o->e->id) + 24];
+    char link[sizeof(o->draft) + 24];
     int fd, r;
 
-    (void)snprintf(link, sizeof(link), "%s_%zu", o->e->id, files->n);
+    (void)snprintf(link, sizeof(link), "%s_%zu", o->draft, files->n);
     r = add(o, path, link, bytes, err);
     if (r < 0)
         return r;
@@ -122,7 +127,7 @@ static int check_size(const struct opening *o, const char *link, uint64_t bytes,
 static int link_uploaded(struct opening *o, const struct request_file *wanted, struct err *err)
 {
     _cleanup_registry_file_ struct registry_file row = {0};
-    char link[sizeof(o->e->id) + REGISTRY_FILE_ID_SIZE];
+    char link[sizeof(o->draft) + REGISTRY_FILE_ID_SIZE];
     struct err why = {0};
     int r = uploads_find(o->d, o->e->tenant, wanted->id, &row, err);
 
@@ -130,7 +135,7 @@ static int link_uploaded(struct opening *o, const struct request_file *wanted, s
         return err_set(err, EINVAL, "there is no file %s", wanted->id);
     if (r < 0)
         return r;
-    (void)snprintf(link, sizeof(link), "%s_%s", o->e->id, row.id);
+    (void)snprintf(link, sizeof(link), "%s_%s", o->draft, row.id);
     r = add(o, wanted->path ? wanted->path : row.name, link, row.bytes, err);
     if (r < 0)
         return r;
@@ -228,8 +233,13 @@ static int open_file(struct opening *o, const struct request_file *wanted, struc
 
 static int open_all(struct opening *o, const struct request *request, struct err *err)
 {
-    int r = request->n_files > 0 ? hold(o, request->n_files * NAME_BYTES, err) : 0;
+    int r;
 
+    if (request->n_files == 0)
+        return 0;
+    if (ids_make_digits(DRAFT_BYTES, o->draft) < 0)
+        return err_set(err, EIO, "there are no random bytes");
+    r = hold(o, request->n_files * NAME_BYTES, err);
     if (r < 0)
         return r;
     for (size_t i = 0; i < request->n_files; i++) {
@@ -255,12 +265,11 @@ int inputs_open(struct daemon *d, struct http_request *http, const struct reques
 bool inputs_are_shared(struct daemon *d, const struct execution *e)
 {
     const struct input_files *files = &e->job.files;
-    const size_t before = strlen(e->id) + 1;
     const char *last = "";
 
     for (size_t i = 0; i < files->n; i++) {
         _cleanup_registry_file_ struct registry_file row = {0};
-        const char *id = files->items[i].link + before;
+        const char *id = files->items[i].link + DRAFT_DIGITS + 1;
 
         if (!ids_valid(ID_FILE, id) || strcmp(id, last) == 0)
             continue;

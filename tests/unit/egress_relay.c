@@ -339,10 +339,21 @@ static void it_goes_on_when_the_guest_says_that_it_broke(void **state)
 }
 
 /* What is left out is no end for the peer. */
-static void a_deadline_ends_what_goes_on(void **state)
+static void expect_reset(int peer)
 {
     static uint8_t data[PROTO_NET_DATA_MAX];
     ssize_t n;
+
+    do
+        n = recv(peer, data, sizeof(data), 0);
+    while (n > 0);
+    assert_int_equal(n, -1);
+    assert_int_equal(errno, ECONNRESET);
+    close(peer);
+}
+
+static void a_deadline_ends_what_goes_on(void **state)
+{
     int peer;
 
     (void)state;
@@ -351,11 +362,45 @@ static void a_deadline_ends_what_goes_on(void **state)
     egress_end(w.egress, clock_monotonic_ns());
     egress_work(w.egress);
     assert_false(egress_is_sending(w.egress));
-    do
-        n = recv(peer, data, sizeof(data), 0);
-    while (n > 0);
-    assert_int_equal(n, -1);
-    assert_int_equal(errno, ECONNRESET);
+    expect_reset(peer);
+}
+
+/* As where the execution was cancelled while it went on, or its machine failed. */
+static void what_goes_on_when_all_is_closed_is_no_end(void **state)
+{
+    int peer;
+
+    (void)state;
+    (void)fill_connection(&peer);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
+    egress_end(w.egress, UINT64_MAX);
+    open_anew();
+    expect_reset(peer);
+    (void)fill_connection(&peer);
+    open_anew();
+    expect_reset(peer);
+    /* Nothing is left of it, but for the end that the guest did not say. */
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    peer = connect_key(0);
+    open_anew();
+    expect_reset(peer);
+}
+
+/* Whose bytes have all gone out has its end, which was said before. */
+static void who_was_told_the_end_is_not_reset(void **state)
+{
+    char byte;
+    int peer;
+
+    (void)state;
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    peer = connect_key(0);
+    assert_int_equal(say_data(0, "x", 1), 0);
+    assert_int_equal(say_numbers(PROTO_NET_GUEST_END, 0, 0, 0, 4), 0);
+    egress_work(w.egress);
+    open_anew();
+    assert_int_equal(recv(peer, &byte, 1, 0), 1);
+    assert_int_equal(recv(peer, &byte, 1, 0), 0);
     close(peer);
 }
 
@@ -444,7 +489,7 @@ static void bytes_end_at_the_limit(void **state)
     assert_int_equal(open_key(0), 0);
     take(PROTO_NET_REFUSED);
     assert_int_equal(row(1)->connections, 2);
-    close(peer);
+    expect_reset(peer);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -464,6 +509,8 @@ int main(void)
         TEST(what_was_sent_goes_on_after_the_guests_end),
         TEST(it_goes_on_when_the_guest_says_that_it_broke),
         TEST(a_deadline_ends_what_goes_on),
+        TEST(what_goes_on_when_all_is_closed_is_no_end),
+        TEST(who_was_told_the_end_is_not_reset),
         TEST(ten_thousand_opens_end_at_the_limit),
         TEST(ten_thousand_names_take_a_fixed_room),
         TEST(refusals_do_not_hide_who_is_reached),

@@ -70,7 +70,7 @@ void egress_close(struct egress *e)
     if (!e)
         return;
     for (unsigned i = 0; i < PROTO_NET_CONNECTIONS; i++)
-        stream_reset(&e->streams[i]);
+        stream_abort(&e->streams[i]);
     names_finish(&e->names);
     fd_close(&e->epoll_fd);
     free(e);

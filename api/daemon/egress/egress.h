@@ -39,7 +39,7 @@ struct egress_rules {
 /* Nothing is looked up or connected before a guest asks. NULL with the reason. */
 struct egress *egress_open(const struct egress_settings *settings,
                            const struct egress_rules *rules, struct err *err);
-/* Closes all of its connections. NULL is fine. */
+/* Closes all of its connections: whose bytes have not all gone is reset. NULL is fine. */
 void egress_close(struct egress *e);
 
 /* Readable, as poll knows it, when egress_work is due. */

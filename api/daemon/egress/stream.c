@@ -255,7 +255,7 @@ static size_t within_limit(struct stream *s, struct stream_shared *shared, size_
     (void)snprintf(why, sizeof(why), "more than %llu bytes in one execution",
                    (unsigned long long)shared->bytes_max);
     (void)egress_records_add(shared->records, s->host, s->port, EGRESS_OVER_LIMIT, why);
-    break_off(s);
+    abort_peer(s);
     return 0;
 }
 
@@ -337,6 +337,14 @@ void stream_end(struct stream *s, uint64_t deadline_ns)
     }
     s->state = STREAM_DRAINING;
     s->deadline_ns = deadline_ns;
+}
+
+void stream_abort(struct stream *s)
+{
+    /* Whose bytes are all there was told their end. */
+    if (s->fd >= 0 && (!s->guest_ended || s->out.len > 0))
+        abort_peer(s);
+    stream_reset(s);
 }
 
 int stream_take_end(struct stream *s, bool broke)

@@ -91,6 +91,8 @@ void stream_told_end(struct stream *s);
  * other is closed, which is no end for its peer.
  */
 void stream_end(struct stream *s, uint64_t deadline_ns);
+/* The same where nothing drains any more: whose bytes have not all gone is reset. */
+void stream_abort(struct stream *s);
 /* Closes and forgets it, but what waits to be opened and the room that may still come. */
 void stream_reset(struct stream *s);
 

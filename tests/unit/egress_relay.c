@@ -105,6 +105,50 @@ static void queries_have_numbers(void **state)
     assert_int_equal(say(PROTO_NET_ASK, payload, 2), -EPROTO);
 }
 
+/* Asks for a name by the number of a query, and for a connection to it at once. */
+static void ask_and_open(const char *query_and_name, size_t len, unsigned key, unsigned at)
+{
+    assert_int_equal(say(PROTO_NET_ASK, query_and_name, len), 0);
+    assert_int_equal(say_numbers(PROTO_NET_OPEN, key, at, w.port, 6), 0);
+}
+
+/* As one is whose addresses were found a while ago, too. */
+static void a_name_that_is_looked_up_is_waited_for(void **state)
+{
+    static const char found[] = "\0\0a.example.test", none[] = "\0\0b.example.test";
+    int other;
+
+    (void)state;
+    assert_int_equal(ask("here.test"), PROTO_NET_GOOD);
+    resolve_to(1, ADDRESS_HERE, ADDRESS_HERE);
+    ask_and_open(found, sizeof(found) - 1, 0, 1);
+    assert_false(take_now());
+    /* In nobody's way, and in its place. */
+    assert_int_equal(say_numbers(PROTO_NET_OPEN, 0, 1, w.port, 6), -EPROTO);
+    assert_int_equal(open_key(1), 0);
+    while (!take_now())
+        ;
+    assert_int_equal(w.type, PROTO_NET_OPENED);
+    assert_int_equal(w.payload[0], 1);
+    other = accept(w.listener, NULL, NULL);
+    assert_int_equal(dns_asked, 0);
+    take(PROTO_NET_ANSWER);
+    assert_int_equal(w.payload[2], PROTO_NET_GOOD);
+    take(PROTO_NET_OPENED);
+    assert_int_equal(w.payload[0], 0);
+    assert_string_equal(row(1)->host, "a.example.test");
+    assert_int_equal(row(1)->refusal, EGRESS_REACHED);
+    /* It is refused where there is no such name, with the reason. */
+    resolve_to(0, "0.0.0.0", "0.0.0.0");
+    ask_and_open(none, sizeof(none) - 1, 2, 2);
+    take(PROTO_NET_ANSWER);
+    assert_int_equal(w.payload[2], PROTO_NET_NOBODY);
+    take(PROTO_NET_REFUSED);
+    assert_int_equal(row(3)->port, w.port);
+    assert_int_equal(row(3)->refusal, EGRESS_NO_SUCH_NAME);
+    close(other);
+}
+
 /* Bytes of a peer's that come out, while the guest gives no room. */
 static size_t take_all_data(void)
 {
@@ -501,6 +545,7 @@ int main(void)
         TEST(what_is_not_permitted_is_nobody),
         TEST(a_guest_reaches_nothing_by_itself),
         TEST(queries_have_numbers),
+        TEST(a_name_that_is_looked_up_is_waited_for),
         TEST(a_guest_that_does_not_read_stops_its_peer),
         TEST(room_that_crosses_the_end_is_taken),
         TEST(a_peer_that_does_not_read_stops_the_guest),

@@ -153,6 +153,13 @@ static void settle_queries(struct egress *e)
     }
 }
 
+/* One whose name is looked up waits for that, which ends in time (reachable.h). */
+static bool may_begin(const struct egress *e, const struct stream *s)
+{
+    return s->state == STREAM_FREE && s->opens_again &&
+           e->names.all[s->next_name].state != NAME_LOOKING;
+}
+
 void egress_work(struct egress *e)
 {
     struct epoll_event events[EVENTS];
@@ -168,7 +175,7 @@ void egress_work(struct egress *e)
         struct stream *s = &e->streams[i];
 
         stream_work(s, &e->shared, i);
-        if (s->state == STREAM_FREE && s->opens_again)
+        if (may_begin(e, s))
             begin_stream(e, i, s->next_name, s->next_port);
     }
 }

@@ -317,18 +317,18 @@ static int send_frames(struct guest *g, struct err *err)
 
 static int feed(struct guest *g, size_t len, struct err *err)
 {
-    size_t at = 0;
-
-    while (at < len) {
+    for (size_t at = 0, used = 0; at < len; at += used) {
         const enum guest_stage stage = g->decoder.stage;
-        size_t used = 0;
+        const uint64_t seen = g->decoder.seen;
         int r = guest_decoder_feed(&g->decoder, g->in + at, len - at, g->sink, &used, err);
 
         if (g->decoder.stage != stage)
             enter_stage(g);
         if (r < 0)
             return r;
-        at += used;
+        /* Its bytes buy time, the headers around them none. */
+        if (!g->cancelled)
+            g->deadline_ns += (g->decoder.seen - seen) * NS_PER_MS / BYTES_PER_MS;
     }
     return 0;
 }
@@ -348,8 +348,6 @@ static int receive(struct guest *g, struct err *err)
             return -EPIPE;
         if (n < 0)
             return err_set_errno(err, errno, "cannot receive from the guest");
-        if (g->decoder.stage >= GUEST_OUTPUT && !g->cancelled)
-            g->deadline_ns += (uint64_t)n * NS_PER_MS / BYTES_PER_MS;
         r = feed(g, (size_t)n, err);
         if (r < 0)
             return r;

@@ -117,6 +117,7 @@ static int take_chunk(struct guest_decoder *d, uint64_t *seen, uint64_t limit,
     *seen += d->payload_len;
     if (*seen > limit)
         return breach(err, "more bytes than it was allowed");
+    d->seen += d->payload_len;
     return take ? take(ctx, d->payload, d->payload_len, err) : 0;
 }
 

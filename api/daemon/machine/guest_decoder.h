@@ -75,6 +75,7 @@ struct guest_decoder {
     uint64_t output_seen;
     uint64_t files_seen;
     uint64_t session_seen;
+    uint64_t seen;                    /* of all three together */
     uint8_t payload[PROTO_CHUNK_MAX]; /* last: only payload_have bytes are ever set */
 };
 

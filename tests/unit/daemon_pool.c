@@ -324,6 +324,27 @@ static void limits_may_shrink(void **state)
     WAIT_FOR(measure(f).machines == 0);
 }
 
+/* A machine that does not fit is no reason to make the next one at once. */
+static void what_has_no_room_is_tried_less_and_less(void **state)
+{
+    struct config_machines limits = {
+        .parked = 1, .memory_bytes = 1, .idle_ms = 60000, .max_uses = 100};
+    struct fixture *f = *state;
+    uint64_t begin_ns;
+
+    WAIT_FOR(measure(f).parked_fresh == 1);
+    begin_ns = clock_monotonic_ns();
+    pool_set(f->pool, &limits);
+    /* The one that waited, and three in its place: the second after a second, then after two.
+     */
+    WAIT_FOR(measure(f).ends[POOL_END_ROOM] >= 4);
+    assert_true(clock_monotonic_ns() - begin_ns >= 3 * NS_PER_SECOND);
+    assert_int_equal(measure(f).parked_fresh, 0);
+    limits.memory_bytes = 1ull << 40;
+    pool_set(f->pool, &limits);
+    WAIT_FOR(measure(f).parked_fresh == 1);
+}
+
 /* More machines than may be behind are ended by who releases them; none is lost. */
 static void many_at_once(void **state)
 {
@@ -388,6 +409,7 @@ int main(void)
         WITH(what_is_distrusted_is_not_given_again),
         WITH(short_of_memory_nothing_waits),
         WITH(limits_may_shrink),
+        WITH(what_has_no_room_is_tried_less_and_less),
         WITH(many_at_once),
         WITH(cpu_time_of_the_reader_counts),
     };

@@ -170,6 +170,17 @@ static int warm(struct pool *pool, struct machine *m, struct err *err)
     return r < 0 ? r : machine_reset(m, grace_ms, err);
 }
 
+/* -ENOSPC: it went, or another fresh one in its place, and the next one would do no better. */
+static int park_fresh(struct pool *pool, struct machine *m, struct err *err)
+{
+    const unsigned had = pool->n_fresh;
+
+    pool_park(pool, m);
+    return pool->n_fresh > had
+               ? 0
+               : err_set(err, ENOSPC, "no more may wait (machines.memory, machines.parked)");
+}
+
 /* Makes a fresh machine. Under the lock, which it gives away meanwhile. */
 static void refill(struct pool *pool, unsigned place)
 {
@@ -194,9 +205,8 @@ static void refill(struct pool *pool, unsigned place)
     }
     (void)pthread_mutex_lock(&pool->lock);
     pool->is_refilling = false;
-    if (r == 0) {
+    if (r == 0 && park_fresh(pool, m, &err) == 0) {
         pool->refills_failed = 0;
-        pool_park(pool, m);
         return;
     }
     if (snapshot && !pool->stopping)
@@ -206,7 +216,7 @@ static void refill(struct pool *pool, unsigned place)
     /* Without a snapshot nothing failed, and it may be there any moment. */
     pool->refill_after_ns = clock_monotonic_ns() + (NS_PER_SECOND << pool->refills_failed);
     pool->refills_failed += snapshot && pool->refills_failed < BACKOFF_MAX;
-    if (m)
+    if (r < 0 && m)
         pool_discard(pool, m, POOL_END_RESET);
 }
 

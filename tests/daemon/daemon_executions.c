@@ -405,28 +405,36 @@ static bool is_listed(const struct harness *h, const char *query, const char *id
     return found;
 }
 
+/* Behind the daemon's back. */
+static void execute_sql(const struct harness *h, const char *sql)
+{
+    char path[160];
+    sqlite3 *db = NULL;
+
+    snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
 /* One whose result could not be stored is listed as what is said of it. */
 static void lists_what_was_lost(void **state)
 {
     const struct harness *h = *state;
     struct answer a = harness_run(h, FAKE2("exit", "0"));
     char path[512], sql[256], id[38];
-    sqlite3 *db = NULL;
 
     assert_int_equal(a.status, 200);
     answer_text(&a, "execution_id", id, sizeof(id));
     answer_finish(&a);
     /* One that has its answer is in memory, too, for a moment more. */
     harness_wait_metrics(h, "\nskillvm_executions_running 0\n", true);
-    snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
     snprintf(sql, sizeof(sql),
              "UPDATE executions SET status = 'accepted', result = NULL, finished_ns = NULL"
              " WHERE id = '%s'",
              id);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    sqlite3_busy_timeout(db, 10000);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
+    execute_sql(h, sql);
     snprintf(path, sizeof(path), "/v1/executions/%s", id);
     expect(harness_get(h, path), 200, "\"status\":\"failed\"");
     expect(harness_get(h, "/v1/executions?limit=1"), 200, "\"status\":\"failed\"");
@@ -436,6 +444,59 @@ static void lists_what_was_lost(void **state)
     assert_true(is_listed(h, "skill=demo&status=failed", id));
     assert_false(is_listed(h, "status=accepted", id));
     assert_false(is_listed(h, "skill=other&status=failed", id));
+}
+
+static struct answer replace_demo(const struct harness *h)
+{
+    size_t len;
+    char *tar = harness_skill("demo", "1.0", "print(2)", &len);
+    struct answer a = harness_request(h, "POST", "/v1/skills?replace=true",
+                                      "Content-Type: application/octet-stream\r\n", tar, len);
+
+    free(tar);
+    return a;
+}
+
+static bool is_replaced(const struct harness *h)
+{
+    struct answer a = replace_demo(h);
+    bool is = a.status == 201;
+
+    assert_true(is || a.status == 409);
+    answer_finish(&a);
+    return is;
+}
+
+/* Its row says so as soon as there is room again, and is in nobody's way. */
+static void what_could_not_be_stored_ends(void **state)
+{
+    static char path[160];
+    static const char *const extra[] = {"--config", path, NULL};
+    struct harness h;
+    struct answer a;
+    char id[38];
+
+    (void)state;
+    harness_init(&h, "boot", "restore");
+    snprintf(path, sizeof(path), "%s/skillvmd.yaml", h.dir);
+    harness_write(&h, "skillvmd.yaml", "retention:\n  interval: 100ms\n");
+    harness_start(&h, extra);
+    harness_wait_ready(&h);
+    assert_int_equal(harness_push(&h, "demo", "1.0", "print(1)"), 201);
+    execute_sql(&h, "CREATE TRIGGER full BEFORE UPDATE OF result ON executions BEGIN"
+                    " SELECT RAISE(FAIL, 'database or disk is full'); END");
+    expect(harness_run(&h, FAKE2("exit", "0")), 500, "its result could not be stored");
+    expect(replace_demo(&h), 409, "waits or runs");
+    execute_sql(&h, "DROP TRIGGER full");
+    harness_until(is_replaced(&h));
+    /* One that has its answer is in memory, too, for a moment more. */
+    harness_wait_metrics(&h, "\nskillvm_executions_running 0\n", true);
+    a = harness_get(&h, "/v1/executions");
+    assert_int_equal(count(a.body, "\"status\":\"failed\""), 1);
+    take_id(&a, id);
+    expect(get_of(&h, id, ""), 200, "\"error\":\"its result could not be stored: database");
+    assert_int_equal(harness_stop(&h, SIGTERM), 0);
+    harness_finish(&h);
 }
 
 int main(void)
@@ -452,6 +513,7 @@ int main(void)
         cmocka_unit_test(runs_in_the_skills_image),
         cmocka_unit_test(counts_for_prometheus),
         cmocka_unit_test(lists_what_was_lost),
+        cmocka_unit_test(what_could_not_be_stored_ends),
         cmocka_unit_test(keeps_keys_over_a_restart),
     };
 

@@ -472,6 +472,54 @@ static void a_use_is_written_when_it_counts(void **state)
     close_all(&f);
 }
 
+/* How an execution reads: its status, or "" where there is none. */
+static const char *status_of(struct fixture *f, unsigned number)
+{
+    static char status[16];
+    struct registry_execution row;
+    char id[38];
+
+    snprintf(id, sizeof(id), "exec_%032x", number);
+    if (registry_execution_get(f->registry, TENANT_DEFAULT, id, &row, NULL) < 0)
+        return "";
+    snprintf(status, sizeof(status), "%s", row.status);
+    if (row.finished_ns > 0 && strcmp(status, "failed") == 0)
+        assert_non_null(strstr(row.result, "its result could not be stored: no room"));
+    registry_execution_finish(&row);
+    return status;
+}
+
+static void end_later(struct fixture *f, unsigned number)
+{
+    char id[38];
+
+    snprintf(id, sizeof(id), "exec_%032x", number);
+    retention_end_later(f->retention, TENANT_DEFAULT, id, "no room");
+}
+
+/* What was stored after all stays as it is, and what is gone is in nobody's way. */
+static void what_could_not_be_stored_ends(void **state)
+{
+    const struct config_retention settings = {0};
+    struct fixture f = open_all(*state, &settings);
+
+    add_execution(&f, 1, DAY_NS, NULL, 0);
+    add_execution(&f, 2, 0, NULL, 0);
+    add_execution(&f, 3, 0, NULL, 0); /* still runs */
+    for (unsigned i = 0; i < 3; i++)
+        end_later(&f, i);
+    (void)pass(&f, 2 * DAY_NS);
+    assert_string_equal(status_of(&f, 1), "success");
+    assert_string_equal(status_of(&f, 2), "failed");
+    assert_string_equal(status_of(&f, 3), "accepted");
+    end_later(&f, 3);
+    (void)pass(&f, 2 * DAY_NS);
+    assert_string_equal(status_of(&f, 3), "failed");
+    /* One that nobody could end yet is no leak. */
+    end_later(&f, 2);
+    close_all(&f);
+}
+
 int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
@@ -486,6 +534,7 @@ int main(void)
         IN_DIR(tenants_keep_to_their_storage),
         IN_DIR(the_disk_gets_its_room_back),
         IN_DIR(usage_of_days_that_are_over_goes),
+        IN_DIR(what_could_not_be_stored_ends),
         IN_DIR(the_thread_works),
     };
 

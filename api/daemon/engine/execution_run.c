@@ -544,6 +544,8 @@ static void publish(struct execution_run *run)
         execution_move(e);
         return;
     }
+    if (r < 0)
+        retention_end_later(run->env->retention, e->tenant, e->id, err.message);
     execution_end(e, run->env->store, &json, r < 0 ? err.message : NULL);
 }
 

@@ -4,6 +4,7 @@
 #include "api/daemon/engine/file_changes.h"
 #include "api/daemon/engine/objects.h"
 #include "api/daemon/engine/shared_sessions.h"
+#include "api/daemon/engine/unstored.h"
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_retention.h"
 #include "api/daemon/registry/registry_sessions.h"
@@ -34,6 +35,7 @@ struct retention {
     pthread_t thread;
     bool started;
     unsigned passes;
+    struct unstored unstored;
 
     pthread_mutex_t lock; /* for all below */
     pthread_cond_t wake;
@@ -55,6 +57,7 @@ int retention_create(const struct retention_env *env, const struct config_retent
         return err_no_memory(err);
     r->env = *env;
     r->settings = *settings;
+    unstored_init(&r->unstored);
     (void)pthread_mutex_init(&r->lock, NULL);
     cond_init(&r->wake);
     *ret = r;
@@ -135,6 +138,12 @@ void retention_use_session(struct retention *r, struct registry_session *row)
         log_warn("retention", "session=%s not_renewed=\"%s\"", row->id, err.message);
     else
         row->used_ns = now_ns;
+}
+
+void retention_end_later(struct retention *r, const char *tenant, const char *id,
+                         const char *why)
+{
+    unstored_note(&r->unstored, tenant, id, why);
 }
 
 uint64_t retention_expired_sessions(struct retention *r)
@@ -397,6 +406,13 @@ static int sessions(struct retention *r, struct pass *pass, struct err *err)
     return unless_later(result, &why, err);
 }
 
+/* Behind what may have made room for it. */
+static int unstored(struct retention *r, struct pass *pass, struct err *err)
+{
+    (void)pass;
+    return unstored_end(&r->unstored, r->env.registry, r->env.in_cluster, err);
+}
+
 static int audit(struct retention *r, struct pass *pass, struct err *err)
 {
     (void)pass;
@@ -446,7 +462,8 @@ int retention_pass(struct retention *r, uint64_t now_ns, struct retention_report
                    struct err *err)
 {
     static int (*const steps[])(struct retention *, struct pass *, struct err *) = {
-        by_age, by_tenant, by_size, files, sessions, audit, usage, objects, shrink, checkpoint};
+        by_age, by_tenant, by_size, files,  sessions,  unstored,
+        audit,  usage,     objects, shrink, checkpoint};
     struct pass pass = {.settings = get_settings(r), .now_ns = now_ns};
     int result = 0;
 
@@ -520,6 +537,7 @@ void retention_destroy(struct retention *r)
     (void)pthread_mutex_unlock(&r->lock);
     if (r->started)
         (void)pthread_join(r->thread, NULL);
+    unstored_finish(&r->unstored);
     (void)pthread_cond_destroy(&r->wake);
     (void)pthread_mutex_destroy(&r->lock);
     free(r);

@@ -3,8 +3,9 @@
  * Forgets what is old or too much: executions with their results and files, input files that
  * expired, sessions that nobody used, old rows of the audit, objects that nothing names. A
  * thread of its own that works in small batches, so that nobody waits for it for long, and
- * gives the room back to the disk. It never touches an execution that has not ended; who reads
- * what it removes goes on reading.
+ * gives the room back to the disk. It never touches an execution that has not ended, but writes
+ * down the end of those whose result could not be stored; who reads what it removes goes on
+ * reading.
  */
 #ifndef SKILLVM_API_DAEMON_ENGINE_RETENTION_H
 #define SKILLVM_API_DAEMON_ENGINE_RETENTION_H
@@ -58,6 +59,13 @@ uint64_t retention_session_expiry(struct retention *r, uint64_t used_ns);
  * cluster know of it with the next pass.
  */
 void retention_use_session(struct retention *r, struct registry_session *row);
+
+/*
+ * An execution has ended, and its result could not be stored: each pass tries to have its row
+ * say that it failed, and why.
+ */
+void retention_end_later(struct retention *r, const char *tenant, const char *id,
+                         const char *why);
 
 /* How many sessions were removed because nobody used them, since the start. */
 uint64_t retention_expired_sessions(struct retention *r);

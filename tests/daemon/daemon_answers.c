@@ -14,11 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#define expect harness_expect
-#define MIB    (1u << 20)
-#define UNREAD 30
+#define expect    harness_expect
+#define MIB       (1u << 20)
+#define UNREAD    30
+#define LOGS      80u          /* of one MiB each */
+#define LOG_TAKEN (640 * 1024) /* of each, in events */
 
 static struct world w;
 
@@ -253,12 +256,61 @@ static void lists_count_like_answers(void **state)
         close(fds[i]);
 }
 
+/* Takes so much of an answer, or all of it. Whether that says that it is too much now. */
+static bool take(int fd, size_t bytes)
+{
+    char *data = calloc(1, bytes + 1);
+    bool is_refused;
+
+    assert_non_null(data);
+    assert_true(recv(fd, data, bytes, MSG_WAITALL) >= 0);
+    is_refused = strstr(data, "event: error\ndata: {\"error\":\"overloaded\"") != NULL;
+    free(data);
+    return is_refused;
+}
+
+/* A reader that is behind keeps the log of what has ended in memory: it counts like an answer.
+ */
+static void logs_of_what_has_ended_count_like_answers(void **state)
+{
+    static const char json[] = "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"flood\"}}";
+    const double before = ended(&w, &w.a);
+    unsigned refused = 0;
+    int fds[LOGS];
+
+    (void)state;
+    for (unsigned i = 0; i < LOGS; i++) {
+        char request[1024];
+        int n = snprintf(request, sizeof(request),
+                         "POST /v1/executions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                         "Accept: text/event-stream\r\nContent-Length: %zu\r\n%s\r\n%s",
+                         strlen(json), w.a.headers, json);
+
+        fds[i] = harness_connect(&w.h);
+        assert_true(fds[i] >= 0);
+        assert_int_equal(fd_write_full(fds[i], request, (size_t)n), 0);
+    }
+    harness_until(ended(&w, &w.a) >= before + LOGS);
+    /* More than waits in a socket: each of them comes to look how it is now. */
+    for (unsigned i = 0; i < LOGS; i++)
+        refused += take(fds[i], LOG_TAKEN);
+    for (unsigned i = 0; i < LOGS; i++) {
+        refused += take(fds[i], 4 * MIB);
+        close(fds[i]);
+    }
+    print_message("%u of %u refused\n", refused, LOGS);
+    /* As many as fit of one MiB and a little beside. */
+    assert_in_range(refused, LOGS - 64, LOGS - 32);
+    expect(as(&w, &w.a, "GET", "/v1/tools", ""), 200, "run_code");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_descriptions_are_not_in_memory_together),
         cmocka_unit_test(large_skills_are_not_in_memory_together),
         cmocka_unit_test(lists_count_like_answers),
+        cmocka_unit_test(logs_of_what_has_ended_count_like_answers),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

@@ -5,14 +5,17 @@
  */
 #include "tests/unit/cmocka_all.h"
 
+#include "api/daemon/machine/image_tables.h"
 #include "base/fd.h"
 #include "tests/daemon/daemon_harness.h"
 #include "tests/unit/fake_built.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define expect  harness_expect
@@ -246,6 +249,63 @@ static void who_waits_or_runs_keeps_what_was_chosen(void **state)
     wait_snapshots(h, 2);
 }
 
+/* A reader of the events of one that has the image tools. */
+static int read_slowly(const struct harness *h)
+{
+    static const char json[] =
+        "{\"code\":\"1\",\"image\":\"tools\",\"env\":{\"FAKE\":\"flood\"}}";
+    const int fd = harness_connect(h);
+    char request[512], first;
+    int n = snprintf(request, sizeof(request),
+                     "POST /v1/executions HTTP/1.1\r\nHost: x\r\n"
+                     "Accept: text/event-stream\r\nContent-Type: application/json\r\n"
+                     "Content-Length: %zu\r\n\r\n%s",
+                     strlen(json), json);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, request, (size_t)n), 0);
+    /* It was accepted, and has its image. */
+    assert_int_equal(recv(fd, &first, 1, 0), 1);
+    return fd;
+}
+
+static bool is_open(int fd)
+{
+    struct pollfd pfd = {.fd = fd, .events = POLLRDHUP};
+
+    return poll(&pfd, 1, 0) == 0;
+}
+
+static bool reloads(const struct harness *h)
+{
+    struct answer a = harness_request(h, "POST", RELOAD, "", "", 0);
+    const int status = a.status;
+
+    answer_finish(&a);
+    return status == 200;
+}
+
+/* Of what has ended a reader of its events has the log and the result, and no images. */
+static void who_reads_slowly_keeps_no_images(void **state)
+{
+    const struct harness *h = *state;
+    int fds[IMAGE_TABLES_MAX];
+
+    for (unsigned i = 0; i < IMAGE_TABLES_MAX; i++) {
+        char content[32];
+
+        snprintf(content, sizeof(content), "restore, %u", i);
+        make(h, "tools", content);
+        harness_until(reloads(h));
+        fds[i] = read_slowly(h);
+    }
+    harness_until(reloads(h));
+    for (unsigned i = 0; i < IMAGE_TABLES_MAX; i++) {
+        assert_true(is_open(fds[i]));
+        close(fds[i]);
+    }
+}
+
 /* One takes it up, and the others find it there, whatever runs meanwhile. */
 static void many_may_reload_at_once(void **state)
 {
@@ -326,6 +386,7 @@ int main(void)
         EACH(one_that_is_damaged_is_refused),
         EACH(one_whose_manifest_is_none_is_refused),
         EACH(who_waits_or_runs_keeps_what_was_chosen),
+        EACH(who_reads_slowly_keeps_no_images),
         EACH(many_may_reload_at_once),
         EACH(a_signal_does_the_same),
         EACH(a_start_finds_the_same),

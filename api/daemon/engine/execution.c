@@ -3,6 +3,7 @@
 
 #include "api/daemon/terms/ids.h"
 #include "api/daemon/terms/limits.h"
+#include "base/cleanup.h"
 #include "base/cond.h"
 #include "base/fd.h"
 #include "base/lock.h"
@@ -154,6 +155,13 @@ void execution_append_log(struct execution *e, enum guest_stream stream, const v
         (void)pthread_cond_broadcast(&e->changed);
 }
 
+size_t execution_log_memory(struct execution *e)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
+
+    return e->log.len + e->segments.len;
+}
+
 int execution_copy_log(struct execution *e, struct buf *out)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
@@ -185,6 +193,8 @@ void execution_end(struct execution *e, const struct store *store, struct buf *r
         buf_finish(result);
     *result = buf_init(0);
     (void)snprintf(e->lost, sizeof(e->lost), "%s", lost ? lost : "");
+    /* Who reads of it for long keeps no image from being replaced. */
+    images_unref(steal_ptr(&e->images));
     e->state = EXECUTION_ENDED;
     (void)pthread_cond_broadcast(&e->changed);
 }

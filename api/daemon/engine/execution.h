@@ -72,7 +72,7 @@ struct execution {
     struct fair_tenant *turn;  /* a draft's place in the queue; NULL: none is kept yet */
     bool fresh;                /* its machine shall have run, and shall run, nothing else */
     struct image_choice image; /* why is "" where none was chosen */
-    struct images *images;     /* of which it was; NULL: none was */
+    struct images *images;     /* of which it was; NULL: none was, or it has ended */
     char profile[PROFILE_NAME_SIZE]; /* of its skill's imports */
 
     /* Its worker's alone once it was submitted. */
@@ -123,6 +123,8 @@ void execution_set_state(struct execution *e, enum execution_state state);
 /* Adds to the log; past LIMIT_LOG_BYTES bytes are dropped and the log counts as clipped. */
 void execution_append_log(struct execution *e, enum guest_stream stream, const void *data,
                           size_t len);
+/* What it keeps in memory of the log so far, in bytes. */
+size_t execution_log_memory(struct execution *e);
 /* Appends the log so far, both streams as they came, to out. 0, -E2BIG or -ENOMEM. */
 int execution_copy_log(struct execution *e, struct buf *out);
 /*

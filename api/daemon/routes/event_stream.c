@@ -20,7 +20,9 @@
 #define EVENT_MAX    (8u * LOG_CHUNK)
 #define UTF8_GROWS   3u            /* by repairs */
 #define PAUSE_NS     NS_PER_SECOND /* until one is asked again that says nothing at once */
-#define KEPT         "the result is kept: read the answers that wait, then ask for it"
+/* A log from this size on counts as held once it does not grow any more. */
+#define LOG_COUNTED (256u * 1024u)
+#define KEPT        "the result is kept: read the answers that wait, then ask for it"
 
 static int add_status(struct buf *out, const char *id, const char *status)
 {
@@ -113,6 +115,7 @@ struct event_stream {
     uint64_t beat_ns;          /* monotonic: when something has to be given */
     size_t result_at;          /* bytes of the result already given */
     bool greeted;
+    bool has_ended; /* as far as it knows, and its log was counted */
     bool result_begun;
     bool finished;
 };
@@ -131,7 +134,7 @@ static int add_log(struct event_stream *s, enum guest_stream stream, const void 
     return s->pending.error;
 }
 
-/* So many bytes of a result take room until its reader has them. False: that is too much. */
+/* So many bytes more take room until the reader has all. False: that is too much. */
 static bool hold(struct event_stream *s, uint64_t bytes)
 {
     uint64_t before;
@@ -139,7 +142,7 @@ static bool hold(struct event_stream *s, uint64_t bytes)
     if (bytes > 0 && held_add(s->daemon->held, s->tenant, HTTP_HELD_ANSWER, bytes,
                               LIMIT_ANSWERS_BYTES, &before) < 0)
         return false;
-    s->held_bytes = bytes;
+    s->held_bytes += bytes;
     return true;
 }
 
@@ -267,6 +270,18 @@ static int begin_result(struct event_stream *s)
     return add_error(&s->pending, code, why);
 }
 
+/* A reader keeps what has ended in memory until it has all of it. False: that is too much. */
+static bool hold_ended(struct event_stream *s)
+{
+    uint64_t bytes;
+
+    if (s->has_ended || execution_get_state(s->e) != EXECUTION_ENDED)
+        return true;
+    s->has_ended = true;
+    bytes = execution_log_memory(s->e);
+    return bytes <= LOG_COUNTED || hold(s, bytes);
+}
+
 /* The result itself is read from where it is. */
 static int next_here(struct event_stream *s)
 {
@@ -274,6 +289,10 @@ static int next_here(struct event_stream *s)
     enum guest_stream stream = GUEST_STDOUT;
     size_t len = 0;
 
+    if (!hold_ended(s)) {
+        s->finished = true;
+        return add_error(&s->pending, "overloaded", KEPT);
+    }
     switch (execution_next(s->e, &s->cursor, s->beat_ns, &stream, data, sizeof(data), &len)) {
     case EXECUTION_NOTHING:
         return buf_append(&s->pending, ":\n\n", 3);

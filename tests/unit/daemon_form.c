@@ -136,6 +136,29 @@ static void forms_have_a_limit(void **state)
     }
 }
 
+/* Of parts without content, and behind the last one, only so much is taken. */
+static void what_is_around_parts_has_a_limit(void **state)
+{
+    static const char part[] = "--b\r\n" DISPOSITION "name=a\r\n\r\n\r\n";
+    static const char end[] = "--b--";
+    struct tally tally = {0};
+    const struct http_form_events events = {count_part, count_content, &tally};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct http_form *f = http_form_create("multipart/form-data; boundary=b", &events);
+        size_t fed = 0;
+
+        assert_non_null(f);
+        if (i == 1)
+            assert_int_equal(http_form_feed(f, end, strlen(end)), 0);
+        while (fed < (2u << 20) && http_form_feed(f, part, strlen(part)) == 0)
+            fed += strlen(part);
+        assert_in_range(fed, 1u << 19, 1u << 20);
+        http_form_destroy(f);
+    }
+}
+
 static void forms_need_a_boundary(void **state)
 {
     static const char long_one[] =
@@ -156,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms_are_taken_apart),
         cmocka_unit_test(forms_have_a_limit),
+        cmocka_unit_test(what_is_around_parts_has_a_limit),
         cmocka_unit_test(forms_need_a_boundary),
     };
 

@@ -10,6 +10,7 @@
 
 #define BOUNDARY_MAX 70u
 #define HEADERS_MAX  (8u * 1024u) /* of a part */
+#define AROUND_MAX   (1u << 20)   /* before, between and behind all parts, headers too */
 #define CRLF         "\r\n"
 
 enum state { BEFORE, DELIMITED, HEADERS, CONTENT, WHOLE };
@@ -20,6 +21,7 @@ struct http_form {
     size_t delimiter_len;
     enum state state;
     struct buf held; /* came, and was not told of yet */
+    uint64_t around; /* of what came: no content */
 };
 
 /* The value of a header's parameter, and its length; NULL without it. */
@@ -101,6 +103,7 @@ static int take_content(struct http_form *f)
         n = held->len - f->delimiter_len + 1;
     if (n > 0 && f->state == BEFORE)
         return -EBADMSG;
+    f->around -= n;
     if (n > 0 && !f->events.content(f->events.ctx, (const char *)held->data, n))
         return -ECANCELED;
     buf_consume(held, end ? n + f->delimiter_len : n);
@@ -149,9 +152,11 @@ int http_form_feed(struct http_form *f, const char *data, size_t len)
 {
     int r = buf_append(&f->held, data, len) < 0 ? -ENOMEM : 1;
 
+    f->around += len;
     while (r == 1)
         r = take(f);
-    return r;
+    /* Or what is no part of it would go on for ever. */
+    return r == 0 && f->around > AROUND_MAX ? -EBADMSG : r;
 }
 
 bool http_form_is_whole(const struct http_form *f)

@@ -70,7 +70,7 @@ static int send_get(const char *path)
 /* The most memory that the daemon had so far, in KiB. */
 #define PEAK "VmHWM:"
 
-#define GROWERS     32u
+#define GROWERS     24u
 #define ACTIONS     70u
 #define CHOICES     200u
 #define GROWN_BYTES (64u * 1024u)

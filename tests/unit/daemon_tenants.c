@@ -414,6 +414,34 @@ static void tool_schemas_go_with_their_skill(void **state)
     registry_close(registry);
 }
 
+/* Beyond what all of a skill may have there is nothing of a script, which was looked at. */
+static void tool_schemas_are_bounded_together(void **state)
+{
+    struct registry *registry = open_with_tenants(*state);
+    char *half = calloc(1, REGISTRY_SCHEMAS_MAX / 2 + 1), *schema = NULL;
+
+    assert_non_null(half);
+    memset(half, 'x', REGISTRY_SCHEMAS_MAX / 2);
+    assert_int_equal(put_skill(registry, ONE, DIGEST_A), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(put_tool(registry, "", "python", "a.py", half), 0);
+        assert_int_equal(put_tool(registry, "", "python", "b.py", half), 0);
+    }
+    assert_int_equal(put_tool(registry, "", "python", "c.py", "{}"), 0);
+    assert_int_equal(get_tool(registry, "", "python", "c.py", &schema), 0);
+    assert_null(schema);
+    assert_int_equal(get_tool(registry, "", "python", "b.py", &schema), 0);
+    assert_string_equal(schema, half);
+    free(schema);
+    /* Of other packages they are others. */
+    assert_int_equal(put_tool(registry, DIGEST_A, "python", "c.py", "{}"), 0);
+    assert_int_equal(get_tool(registry, DIGEST_A, "python", "c.py", &schema), 0);
+    assert_string_equal(schema, "{}");
+    free(schema);
+    free(half);
+    registry_close(registry);
+}
+
 static void a_tenant_goes_whole(void **state)
 {
     struct registry *registry = open_with_tenants(*state);
@@ -540,6 +568,7 @@ int main(void)
         IN_DIR(usage_is_added_up),
         IN_DIR(audit_is_bounded),
         IN_DIR(tool_schemas_go_with_their_skill),
+        IN_DIR(tool_schemas_are_bounded_together),
         IN_DIR(a_tenant_goes_whole),
     };
 

@@ -9,6 +9,9 @@
 
 #include "api/daemon/registry/registry.h"
 
+/* Of all scripts of a skill, in characters: nobody pays for them but with processor time. */
+#define REGISTRY_SCHEMAS_MAX (1u << 20)
+
 /* A script, and all that it was seen with. Borrowed. */
 struct registry_tool {
     const char *skill;    /* its digest */
@@ -19,7 +22,8 @@ struct registry_tool {
 
 /*
  * Stores the description of a script's parameters (JSON, api/tools/parser.h), or that there is
- * none (NULL). 0 also when no skill has that digest any more; -EIO.
+ * none (NULL), as of one that is too much beside the skill's others. 0 also when no skill has
+ * that digest any more; -EIO.
  */
 int registry_tool_schema_put(struct registry *registry, const struct registry_tool *tool,
                              const char *schema, struct err *err);

@@ -193,6 +193,29 @@ def a_taken_over_machine_has_its_share_of_the_processors(world):
         check(share < CPU_MAX * 1.2, f"it had {share:.2f} processors")
 
 
+def fill_a_cell(world, **started):
+    """With as many as there may be, who are left behind: the next one is started all the same."""
+    forever = "while :; do :; done"
+    # Once the machine has gone, and one more than it had. A shell that cannot fork ends, but for its trap.
+    fills = f"while kill -0 $$; do :; done; trap '{forever}' EXIT; {' | '.join([forever] + ['read x'] * PIDS_MAX)}"
+    ends = f"({fills}) | kill -9 $$"
+    with shell_in_place_of_a_machine(world, 32 * MIB, ends, **started) as (cell, starter):
+        check_equal(starter.stdout.readline(), f"ended {int(signal.SIGKILL)}\n", "its end")
+        wait_until(lambda: int((cell / "pids.current").read_text()) == PIDS_MAX, 240, "it is full")
+        left = (cell / "cgroup.procs").read_text().split()
+        print("\n", file=starter.stdin, flush=True)
+        check_equal(starter.stdout.readline(), "memory 0\n", "it was not ended for its memory")
+        check_equal(starter.stdout.readline().split()[2:], ["0"], "error of the next one")
+        check(not {*left} & {*(cell / "cgroup.procs").read_text().split()}, "they are still there")
+
+
+@case
+def a_taken_over_machine_does_not_fill_its_cell_for_the_next_one(world):
+    fill_a_cell(world)
+    # Of the user of all others.
+    fill_a_cell(world, options=["--alone"], layers=LIMITS)
+
+
 @case
 def no_machine_outlives_what_started_it(world):
     """Without a PID namespace, as in the unit. It would have no limits any more."""

@@ -2,7 +2,8 @@
 """What the daemon is to skillvm-jail: has machines started by it. Messages as in vmm/jail/jail.h.
 
 As a program it starts one and says its number, how it ended, and, once it may go on by a line, whether for
-memory: jail_client.py JAIL PROGRAM MEMORY_MAX ARGUMENT…; with --restart first, by one that has cgroups alone and is killed, and it says how it had ended
+memory; by another line it starts one more in its cell: jail_client.py JAIL PROGRAM MEMORY_MAX ARGUMENT…; with
+--alone first, by one that has cgroups alone; with --restart, by such a one that is killed, and it says how it had ended
 when there was another.
 """
 
@@ -79,12 +80,18 @@ class Jail:
 
 def main():
     restarts = sys.argv[1] == "--restart"
-    jail, program, memory, *arguments = sys.argv[1 + restarts :]
-    layers = LIMITS if restarts else ALL
+    alone = restarts or sys.argv[1] == "--alone"
+    jail, program, memory, *arguments = sys.argv[1 + alone :]
+    layers = LIMITS if alone else ALL
     opened = Jail(jail, program, layers)
     print("layers", opened.layers, flush=True)
-    pid, error = opened.start(0, int(memory), arguments, [os.open("/dev/null", os.O_RDWR)])
-    print("started", pid, error, flush=True)
+
+    def start():
+        pid, error = opened.start(0, int(memory), arguments, [os.open("/dev/null", os.O_RDWR)])
+        print("started", pid, error, flush=True)
+        return pid
+
+    pid = start()
     if restarts:
         opened.process.send_signal(signal.SIGKILL)
         opened.close()
@@ -101,6 +108,9 @@ def main():
     if not restarts:
         sys.stdin.readline()
         print("memory", opened.look(0), flush=True)
+        if sys.stdin.readline():
+            start()
+            sys.stdin.readline()
 
 
 if __name__ == "__main__":

@@ -149,6 +149,7 @@ mutations=(
     'limits|ending as a whole|vmm/jail/limits.c|s/    {"memory.oom.group", .*//'
     'limits|no swap|vmm/jail/limits.c|s/write_file(cell_fd, "memory.swap.max", "0") < 0/false/'
     'limits|an end with what started it|vmm/jail/limits.c|s/end_leftovers(limits->machines_fd)/(limits->machines_fd < 0 ? end_leftovers(0) : true)/'
+    'limits|an end of what is left in a cell|vmm/jail/limits.c|s/!is_empty(fd) \&\& !end_leftovers(fd)/fd > 9999 \&\& !end_leftovers(fd)/'
     'limits|being told of memory|api/daemon/machine/vm.c|s/vm->memory = jail_look(vm->jail, vm->cell);/vm->memory = JAIL_MEMORY_ENOUGH;/'
     'limits|whose memory was short|vmm/jail/limits.c|s/return number_of(events, "oom") > 0 ? JAIL_MEMORY_OVER/return number_of(events, "oom") < 9 ? JAIL_MEMORY_OVER/'
     'limits|cgroups that go|api/daemon/machine/jail.c|s/^        leave(jail);/        (void)leave;/'

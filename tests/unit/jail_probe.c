@@ -6,7 +6,7 @@
  *
  *   jail_probe NAME-OF-AN-ABSTRACT-SOCKET PROCESS KEY-OF-SHARED-MEMORY [fork]
  *
- * fork: it leaves a child behind that ignores what can be ignored.
+ * fork: it leaves children behind that ignore what can be ignored, all that it may have.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -164,15 +164,16 @@ static long make_namespace(void)
     return pid < 0 ? pid : waitpid((pid_t)pid, NULL, 0);
 }
 
-static void leave_child(void)
+static void leave_children(void)
 {
     sigset_t all;
 
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_BLOCK, &all, NULL);
-    if (fork() == 0)
-        for (;;)
-            pause();
+    for (int i = 1; i < JAIL_THREADS; i++)
+        if (fork() == 0)
+            for (;;)
+                pause();
 }
 
 int main(int argc, char **argv)
@@ -182,7 +183,7 @@ int main(int argc, char **argv)
     if (argc < 4)
         return 2;
     if (argc > 4)
-        leave_child();
+        leave_children();
     process = atoi(argv[2]);
     count("user", getuid());
     count("group", getgid());

@@ -209,26 +209,27 @@ static const char *enter(struct limits *limits, int daemon_fd)
     return NULL;
 }
 
-static bool is_empty(int machines_fd)
+static bool is_empty(int cgroup_fd)
 {
     char events[256];
 
-    return read_file(machines_fd, "cgroup.events", events, sizeof(events)) == 0 &&
+    return read_file(cgroup_fd, "cgroup.events", events, sizeof(events)) == 0 &&
            strstr(events, "populated 0");
 }
 
 /*
- * Machines that an earlier process has left, as it can where it had no PID namespace. They are
- * no longer anybody's, and would lose their limits below.
+ * Whom nobody has any more: machines that an earlier process has left, as it can where it had
+ * no PID namespace, and would lose their limits below; and what a machine has left in its cell.
+ * False with EBUSY.
  */
-static bool end_leftovers(int machines_fd)
+static bool end_leftovers(int cgroup_fd)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
 
     /* Linux 5.14; where that is not, nothing was left or the wait is in vain. */
-    (void)write_file(machines_fd, "cgroup.kill", "1");
+    (void)write_file(cgroup_fd, "cgroup.kill", "1");
     for (int ms = 0; ms < LEFTOVERS_MS; ms++) {
-        if (is_empty(machines_fd))
+        if (is_empty(cgroup_fd))
             return true;
         (void)nanosleep(&pause, NULL);
     }
@@ -342,6 +343,9 @@ int limits_open_cell(struct limits *limits, uint32_t cell, uint64_t memory_max, 
 
     (void)snprintf(name, sizeof(name), "%u", cell);
     fd = make_folder(limits->machines_fd, name);
+    /* Who fills it lets nobody in, not even who would end them as their user. */
+    if (fd >= 0 && !is_empty(fd) && !end_leftovers(fd))
+        return -errno;
     if (fd >= 0 && is_worn(fd, memory_max) &&
         unlinkat(limits->machines_fd, name, AT_REMOVEDIR) == 0) {
         fd_close(&fd);

@@ -42,7 +42,8 @@ const char *limits_begin(struct limits *limits);
 
 /*
  * The folder of the cgroup of a cell in which no machine is, for one that may take memory_max
- * bytes. 0, with a descriptor of the caller's, or -errno.
+ * bytes: what the last one has left running there is ended. 0, with a descriptor of the
+ * caller's, or -errno; -EBUSY where somebody does not go.
  */
 int limits_open_cell(struct limits *limits, uint32_t cell, uint64_t memory_max, int *ret);
 

@@ -183,6 +183,8 @@ static void blk_notify(struct virtio_device *dev, uint16_t queue)
             return;
         }
         virtqueue_want_kicks(b->queue, false);
+        /* A driver may take back what was seen there, and offer it again. */
+        budget--;
     }
 }
 

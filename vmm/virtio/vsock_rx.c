@@ -205,5 +205,7 @@ void vsock_serve_rx(struct vsock *v)
             return;
         }
         v->rx_starved = false;
+        /* A driver may take back what was seen there, and offer it again. */
+        budget--;
     }
 }

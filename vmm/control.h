@@ -63,11 +63,11 @@ enum vmm_command_type {
      */
     VMM_COMMAND_RESET = 3,
     /*
-     * restore only: the guest's second disk, empty until then, holds two files one after the
-     * other, which the two descriptors it carries are open to be read of: disk_bytes of each, a
-     * positive multiple of 512, VMM_DISK_BYTES_MAX together at most, which do not change.
-     * Answered by DISK, before which the guest must not look at it. A RESET empties it again; a
-     * second one before that is refused.
+     * restore without --record-fd only: the guest's second disk, empty until then, holds two
+     * files one after the other, which the two descriptors it carries are open to be read of:
+     * disk_bytes of each, a positive multiple of 512, VMM_DISK_BYTES_MAX together at most,
+     * which do not change. Answered by DISK, before which the guest must not look at it. A
+     * RESET empties it again; a second one before that is refused.
      */
     VMM_COMMAND_DISK = 4,
 };

@@ -29,9 +29,11 @@ enum harden_fd {
     HARDEN_FD_KVM,
     HARDEN_FD_VM,
     HARDEN_FD_VCPU,
+    HARDEN_FD_IMAGE,
     HARDEN_FD_PAGEMAP,
     HARDEN_FD_STATS,
-    HARDEN_FD_SENT_1, /* of harden_find_free: what a command brings has these */
+    /* Of harden_find_free: what a command brings has these, a skill's disk the first two. */
+    HARDEN_FD_SENT_1,
     HARDEN_FD_SENT_2,
     HARDEN_FD_SENT_3,
     HARDEN_FDS,

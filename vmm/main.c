@@ -157,6 +157,7 @@ static struct harden_plan make_plan(const struct machine *m, const struct option
                 [HARDEN_FD_KVM] = m->kvm.dev_fd,
                 [HARDEN_FD_VM] = m->kvm.vm_fd,
                 [HARDEN_FD_VCPU] = m->kvm.vcpu_fd,
+                [HARDEN_FD_IMAGE] = (int)o->image_fd,
                 [HARDEN_FD_PAGEMAP] = origin ? origin->pages.pagemap_fd : -1,
                 [HARDEN_FD_STATS] = m->flush.stats_fd},
     };

@@ -13,6 +13,7 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -277,6 +278,22 @@ static int try_other_read(void)
     return asked(pread(world.plan.fds[HARDEN_FD_WAKE], &byte, 1, 0));
 }
 
+/* As a disk is read. */
+static int try_other_disk(void)
+{
+    char byte;
+
+    return asked(preadv(world.file_fd, &(struct iovec){&byte, 1}, 1, 0));
+}
+
+/* What comes for a reset is none. */
+static int try_third_disk(void)
+{
+    char byte;
+
+    return asked(preadv(world.plan.fds[HARDEN_FD_SENT_2] + 1, &(struct iovec){&byte, 1}, 1, 0));
+}
+
 /* Past the list of those that its guest may set. */
 static int try_set_msrs(void)
 {
@@ -312,6 +329,8 @@ const struct attempt attempts[] = {
     {"asks KVM for more", try_other_request, 0, NOBODY_MAY, false},
     {"gives a number to something else", try_other_number, 0, NOBODY_MAY, false},
     {"reads elsewhere", try_other_read, 0, NOBODY_MAY, false},
+    {"reads what is no disk", try_other_disk, 0, NOBODY_MAY, false},
+    {"reads what came for a reset", try_third_disk, 0, NOBODY_MAY, false},
     {"signals another's thread", try_other_signal, 0, NOBODY_MAY, false},
     {"advises on memory", try_advice, 0, NOBODY_MAY, false},
 #if defined(SYS_poll)

@@ -19,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,7 +53,8 @@ static void become_user(void)
 
 static void open_descriptors(enum harden_scope scope)
 {
-    static const enum harden_fd others[] = {HARDEN_FD_KVM, HARDEN_FD_VM, HARDEN_FD_VCPU,
+    static const enum harden_fd others[] = {HARDEN_FD_KVM,     HARDEN_FD_VM,
+                                            HARDEN_FD_VCPU,    HARDEN_FD_IMAGE,
                                             HARDEN_FD_PAGEMAP, HARDEN_FD_STATS};
     int ends[2];
 
@@ -268,10 +270,25 @@ static int work(void)
     return shutdown(world.plan.fds[HARDEN_FD_STREAM], SHUT_WR) < 0 ? -errno : 0;
 }
 
+/* What both threads do for the guest: there is nothing to be read here, and nobody is ended. */
+static int read_disks(void)
+{
+    static const enum harden_fd disks[] = {HARDEN_FD_IMAGE, HARDEN_FD_SENT_1, HARDEN_FD_SENT_2};
+    char byte;
+
+    for (size_t i = 0; i < sizeof(disks) / sizeof(disks[0]); i++)
+        if (preadv(world.plan.fds[disks[i]], &(struct iovec){&byte, 1}, 1, 0) >= 0)
+            return -EPROTO;
+    return 0;
+}
+
 static void test_work(void **state)
 {
     (void)state;
     assert_int_equal(attempt(work, HARDEN_MAIN, ALL), 0);
+    assert_int_equal(attempt(read_disks, HARDEN_MAIN, ALL), 0);
+    assert_int_equal(attempt(read_disks, HARDEN_VCPU, ALL), 0);
+    assert_int_equal(attempt_in(HARDEN_REUSABLE, read_disks, HARDEN_VCPU, ALL), 0);
 }
 
 /* A descriptor that nobody told of. */

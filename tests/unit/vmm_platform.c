@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a guest may not keep from the host, as it is asked of a KVM that has it and of one that
- * does not: emulated hosts have neither processor nor kernel for it.
+ * What a guest may not keep from the host, or have of it, as it is asked of a KVM that has it
+ * and of one that does not: emulated hosts have neither processor nor kernel for it.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -24,12 +24,18 @@
 #define VM_FD   1001
 #define VCPU_FD 1002
 
-/* The KVM of a test: what it says of each of the two, and what it was asked for. */
+/* AMD's four old counters and what each counts, and the first register behind them. */
+#define COUNTER_FIRST 0xc0010000u
+#define COUNTER_LAST  0xc0010007u
+#define NO_COUNTER    0xc0010010u
+
+/* The KVM of a test: what it says of each of the three, and what it was asked for. */
 static struct {
-    int bus_lock, notify;
+    int bus_lock, notify, counters;
     bool refuses;
-    uint64_t bus_lock_args, notify_args;
+    uint64_t bus_lock_args, notify_args, counters_args;
     bool has_msr_filter;
+    bool counter_is_writable, other_is_writable;
     int features; /* whether it can hold a guest to its CPUID */
     uint64_t features_args;
 } fake;
@@ -45,11 +51,42 @@ static int enable(const struct kvm_enable_cap *cap)
         fake.bus_lock_args = cap->args[0];
     else if (cap->cap == KVM_CAP_X86_NOTIFY_VMEXIT)
         fake.notify_args = cap->args[0];
+    else if (cap->cap == KVM_CAP_PMU_CAPABILITY)
+        fake.counters_args = cap->args[0];
     else if (cap->cap == KVM_CAP_ENFORCE_PV_FEATURE_CPUID)
         fake.features_args = cap->args[0];
     else
         fail_msg("capability %u", cap->cap);
     return 0;
+}
+
+static void list_msrs(struct kvm_msr_list *list)
+{
+    list->nmsrs = 0;
+    for (uint32_t i = COUNTER_FIRST; i <= COUNTER_LAST; i++)
+        list->indices[list->nmsrs++] = i;
+    list->indices[list->nmsrs++] = NO_COUNTER;
+}
+
+static bool is_writable(const struct kvm_msr_filter *filter, uint32_t index)
+{
+    for (size_t i = 0; i < KVM_MSR_FILTER_MAX_RANGES; i++) {
+        const struct kvm_msr_filter_range *range = &filter->ranges[i];
+        uint32_t bit = index - range->base;
+
+        if ((range->flags & KVM_MSR_FILTER_WRITE) && index >= range->base &&
+            bit < range->nmsrs && (range->bitmap[bit / 8] & 1u << bit % 8))
+            return true;
+    }
+    return false;
+}
+
+static void take_filter(const struct kvm_msr_filter *filter)
+{
+    fake.has_msr_filter = true;
+    for (uint32_t i = COUNTER_FIRST; i <= COUNTER_LAST; i++)
+        fake.counter_is_writable |= is_writable(filter, i);
+    fake.other_is_writable = is_writable(filter, NO_COUNTER);
 }
 
 int __wrap_ioctl(int fd, unsigned long request, uintptr_t arg);
@@ -59,6 +96,7 @@ int __wrap_ioctl(int fd, unsigned long request, uintptr_t arg)
     if (request == KVM_CHECK_EXTENSION)
         return arg == KVM_CAP_X86_BUS_LOCK_EXIT          ? fake.bus_lock
                : arg == KVM_CAP_X86_NOTIFY_VMEXIT        ? fake.notify
+               : arg == KVM_CAP_PMU_CAPABILITY           ? fake.counters
                : arg == KVM_CAP_ENFORCE_PV_FEATURE_CPUID ? fake.features
                                                          : 0;
     /* The one is the vCPU's, the others the machine's. */
@@ -69,7 +107,10 @@ int __wrap_ioctl(int fd, unsigned long request, uintptr_t arg)
                                  : VM_FD);
     if (request == KVM_ENABLE_CAP)
         return enable((const struct kvm_enable_cap *)arg);
-    fake.has_msr_filter |= request == KVM_X86_SET_MSR_FILTER;
+    if (request == KVM_GET_MSR_INDEX_LIST)
+        list_msrs((struct kvm_msr_list *)arg);
+    if (request == KVM_X86_SET_MSR_FILTER)
+        take_filter((const struct kvm_msr_filter *)arg);
     return 0;
 }
 
@@ -95,6 +136,21 @@ static void a_guest_keeps_neither_bus_nor_processor(void **unused)
     /* No time of its own: KVM's. And no exit to the VMM, which would know nothing to do. */
     assert_int_equal(fake.notify_args, KVM_X86_NOTIFY_VMEXIT_ENABLED);
     assert_true(fake.has_msr_filter);
+}
+
+/* Which KVM has for each guest of AMD's, whatever its CPUID says. */
+static void a_guest_has_no_counters(void **unused)
+{
+    struct err err = {0};
+
+    (void)unused;
+    memset(&fake, 0, sizeof(fake));
+    fake.counters = KVM_PMU_CAP_DISABLE;
+    assert_int_equal(setup(&err), 0);
+    assert_int_equal(fake.counters_args, KVM_PMU_CAP_DISABLE);
+    /* Also where KVM cannot be told so. */
+    assert_true(fake.has_msr_filter && fake.other_is_writable);
+    assert_false(fake.counter_is_writable);
 }
 
 /* As AMD's: nothing is asked for that is not there. */
@@ -176,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_guest_keeps_neither_bus_nor_processor),
+        cmocka_unit_test(a_guest_has_no_counters),
         cmocka_unit_test(a_host_without_them_goes_on),
         cmocka_unit_test(what_is_refused_ends_the_machine),
         cmocka_unit_test(a_guest_has_the_features_that_it_is_told_of),

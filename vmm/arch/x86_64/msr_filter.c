@@ -43,6 +43,18 @@ static const uint32_t not_writable[] = {
     0xc0010015, /* HWCR: its McStatusWrEn stays set in Linux 6.1 whatever the host writes */
     0xc0010114, /* VM_CR: its lock is for ever */
     0xc0010117, /* VM_HSAVE_PA: no SVM here */
+
+    /* PERFEVTSEL0 to 3 and PERFCTR0 to 3: AMD's KVM has these counters for each guest whatever
+       its CPUID says, where it cannot be told otherwise (platform.c). Linux finds that they do
+       not count, and does without. */
+    0xc0010000,
+    0xc0010001,
+    0xc0010002,
+    0xc0010003,
+    0xc0010004,
+    0xc0010005,
+    0xc0010006,
+    0xc0010007,
 };
 
 /* Of KVM's own: the clock and the end of interrupts, which CPUID offers. */

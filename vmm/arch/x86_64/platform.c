@@ -22,7 +22,9 @@
 /*
  * What a guest may not keep from the host: the memory bus, by operations that lock all of it,
  * and the processor, by instructions that no interrupt ends. Each is left by an exit, on the
- * processors and kernels that have it (documented in Documentation/virt/kvm/api.rst).
+ * processors and kernels that have it (documented in Documentation/virt/kvm/api.rst). And what
+ * it has no use for: counters of events, of which AMD's KVM gives it four that CPUID cannot
+ * hide. That is to be said before there is a vCPU.
  */
 static int limit_guest(const struct kvm *kvm, struct err *err)
 {
@@ -37,6 +39,9 @@ static int limit_guest(const struct kvm *kvm, struct err *err)
         {{.cap = KVM_CAP_X86_NOTIFY_VMEXIT, .args = {KVM_X86_NOTIFY_VMEXIT_ENABLED}},
          1,
          "KVM_CAP_X86_NOTIFY_VMEXIT"},
+        {{.cap = KVM_CAP_PMU_CAPABILITY, .args = {KVM_PMU_CAP_DISABLE}},
+         KVM_PMU_CAP_DISABLE,
+         "KVM_CAP_PMU_CAPABILITY"},
     };
     int r = 0;
 

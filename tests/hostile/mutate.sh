@@ -82,6 +82,7 @@ mutations=(
     'jail|a group|vmm/jail/start.c|s/syscall(SYS_setresgid, user, user, user) == 0/true/'
     'jail|few threads|vmm/jail/start.c|s/setrlimit(RLIMIT_NPROC, &threads) == 0/threads.rlim_cur > 0/'
     'jail|no more user namespaces|vmm/jail/room.c|s/^        allow_no_more();/        (void)allow_no_more;/'
+    'jail|nothing kept in the IPC namespace|vmm/jail/room.c|s/^    allow_nothing_kept();/    (void)allow_nothing_kept;/'
     'jail|a personality|vmm/jail/main.c|s/personality(PER_LINUX) < 0/PER_LINUX < 0/'
     'jail|no leftovers|vmm/jail/start.c|s/(void)kill(-1, SIGKILL);//'
     'jail|no environment|vmm/jail/start.c|s/, no_env, AT_EMPTY_PATH/, *no_env ? no_env : child->argv, AT_EMPTY_PATH/'

@@ -14,6 +14,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
+#include <mqueue.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,8 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/msg.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
+#include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -119,6 +122,42 @@ static void name_namespaces(void)
     }
 }
 
+/* What would be there for the next machine, each of them taken away again. */
+static long keep_shared_memory(void)
+{
+    int id = shmget(IPC_PRIVATE, 1, 0600);
+
+    return id < 0 ? id : shmctl(id, IPC_RMID, NULL);
+}
+
+static long keep_messages(void)
+{
+    int id = msgget(IPC_PRIVATE, 0600);
+
+    return id < 0 ? id : msgctl(id, IPC_RMID, NULL);
+}
+
+static long keep_semaphores(void)
+{
+    int id = semget(IPC_PRIVATE, 1, 0600);
+
+    return id < 0 ? id : semctl(id, 0, IPC_RMID);
+}
+
+static long keep_queue(void)
+{
+    mqd_t queue = mq_open("/skillvm-kept", O_RDWR | O_CREAT | O_EXCL, 0600, NULL);
+
+    return queue == (mqd_t)-1 ? -1 : mq_unlink("/skillvm-kept");
+}
+
+/* How many kinds of it there may be. */
+static int count_kept(void)
+{
+    return (keep_shared_memory() >= 0) + (keep_messages() >= 0) + (keep_semaphores() >= 0) +
+           (keep_queue() >= 0);
+}
+
 /* To what it is: only who may not is told so. */
 static int change_root_mode(void)
 {
@@ -210,6 +249,7 @@ int main(int argc, char **argv)
     say("abstract", connect_abstract(argv[1]));
     say("loopback", bind_loopback());
     say("shared-memory", shmget(atoi(argv[3]), 1, 0));
+    count("kept", count_kept());
     say("key", find_key(argv[1]));
     say("keep", keep_key());
     say("signal", kill(process, 0));

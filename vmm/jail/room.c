@@ -123,14 +123,36 @@ static void map_users(struct jail_hello *hello, struct mapper *mapper, uint32_t 
     (void)users_map_self(user, group, FIRST_INSIDE);
 }
 
-/* Nobody in the namespace makes another one, with all rights in it. Where /proc cannot be
-   written the filter of a machine is what forbids that. */
+/* Of this process's namespaces. Where /proc cannot be written the filter of a machine is what
+   forbids what is limited. */
+static void limit_to(const char *path, const char *value)
+{
+    _cleanup_fd_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0 && write(fd, value, strlen(value)) < 0)
+        return;
+}
+
+/* Nobody in the namespace makes another one, with all rights in it. */
 static void allow_no_more(void)
 {
-    _cleanup_fd_ int fd = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+    limit_to("/proc/sys/user/max_user_namespaces", "0");
+}
 
-    if (fd >= 0 && write(fd, "0", 1) < 0)
-        return;
+/* All machines are in one IPC namespace, and what is made there outlives who made it. */
+static void allow_nothing_kept(void)
+{
+    static const struct {
+        const char *path, *value;
+    } limits[] = {
+        {"/proc/sys/kernel/shmmni", "0"},
+        {"/proc/sys/kernel/msgmni", "0"},
+        {"/proc/sys/kernel/sem", "0 0 0 0"},
+        {"/proc/sys/fs/mqueue/queues_max", "0"},
+    };
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+        limit_to(limits[i].path, limits[i].value);
 }
 
 /* Where root may not have a user namespace it can do without. */
@@ -228,6 +250,7 @@ static bool make_inside(uint32_t wanted, struct jail_hello *hello)
     if (!(wanted & 1u << JAIL_NAMESPACES) ||
         make_namespaces(hello, wanted & 1u << JAIL_USERS) < 0)
         return false;
+    allow_nothing_kept();
     if (wanted & 1u << JAIL_ROOT)
         note(hello, JAIL_ROOT, make_root());
     return true;

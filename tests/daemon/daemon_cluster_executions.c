@@ -384,6 +384,30 @@ static void what_executions_leave_has_a_room_of_its_own(void **state)
     end(&w);
 }
 
+/* The others have a large result from the servers, and who ran it its own. */
+static void who_ran_it_needs_no_servers_for_its_result(void **state)
+{
+    struct world w = {0};
+    char id[38];
+    struct answer a;
+
+    (void)state;
+    begin(&w);
+    a = harness_run(&w.a, "{" FAKE("flood") "}");
+    assert_int_equal(a.status, 200);
+    nodes_take_id(&a, id);
+    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"success\"");
+    nats_kill(&w.nats, 0);
+    nats_wait_node(&w.a, "\"state\":\"cut_off\",\"reason\":\"unreachable\"");
+    expect(get_of(&w.a, id, ""), 200, "\"status\":\"success\"");
+    expect(get_of(&w.a, id, "/logs"), 200, "xxxx");
+    expect(get_of(&w.a, id, "/events"), 200, "event: result");
+    nats_restart(&w.nats, 0);
+    nats_wait_node(&w.a, NODE_JOINED);
+    nats_wait_node(&w.b, NODE_JOINED);
+    end(&w);
+}
+
 /* Without the bucket of what they leave none is accepted; made anew it takes what comes. */
 static void without_a_place_for_what_they_leave_it_is_told(void **state)
 {
@@ -475,6 +499,7 @@ int main(void)
         cmocka_unit_test(a_key_that_was_not_confirmed_is_another_nodes),
         cmocka_unit_test(cpu_time_counts_over_all_nodes),
         cmocka_unit_test(what_executions_leave_has_a_room_of_its_own),
+        cmocka_unit_test(who_ran_it_needs_no_servers_for_its_result),
         cmocka_unit_test(without_a_place_for_what_they_leave_it_is_told),
         cmocka_unit_test(what_servers_lost_is_told_anew),
         cmocka_unit_test(nonsense_changes_nothing),

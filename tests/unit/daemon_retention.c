@@ -483,6 +483,7 @@ static const char *status_of(struct fixture *f, unsigned number)
     if (registry_execution_get(f->registry, TENANT_DEFAULT, id, &row, NULL) < 0)
         return "";
     snprintf(status, sizeof(status), "%s", row.status);
+    assert_int_equal(registry_execution_read_result(f->registry, &row, NULL), 0);
     if (row.finished_ns > 0 && strcmp(status, "failed") == 0)
         assert_non_null(strstr(row.result, "its result could not be stored: no room"));
     registry_execution_finish(&row);

@@ -24,6 +24,7 @@
 #define JAIL     "jail"
 /* How long a killed machine may take to go. */
 #define LEFTOVERS_MS 5000
+#define CELL_MS      500 /* every other start waits for it */
 #define EVENTS_SIZE  512
 
 static const char *const controllers[] = {"cpu", "memory", "pids"};
@@ -222,13 +223,13 @@ static bool is_empty(int cgroup_fd)
  * no PID namespace, and would lose their limits below; and what a machine has left in its cell.
  * False with EBUSY.
  */
-static bool end_leftovers(int cgroup_fd)
+static bool end_leftovers(int cgroup_fd, int wait_ms)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
 
     /* Linux 5.14; where that is not, nothing was left or the wait is in vain. */
     (void)write_file(cgroup_fd, "cgroup.kill", "1");
-    for (int ms = 0; ms < LEFTOVERS_MS; ms++) {
+    for (int ms = 0; ms < wait_ms; ms++) {
         if (is_empty(cgroup_fd))
             return true;
         (void)nanosleep(&pause, NULL);
@@ -273,7 +274,7 @@ const char *limits_enter(struct limits *limits)
     /* That is the root of a cgroup namespace that is made now, for which it must be empty of
        controllers: those of an earlier process are taken back, with the cells that they were
        for. */
-    if (limits->machines_fd >= 0 && end_leftovers(limits->machines_fd) &&
+    if (limits->machines_fd >= 0 && end_leftovers(limits->machines_fd, LEFTOVERS_MS) &&
         remove_folders(limits->machines_fd) == 0 &&
         write_file(limits->machines_fd, "cgroup.subtree_control", NO_CONTROLLERS) == 0 &&
         write_file(limits->machines_fd, "cgroup.procs", "0") == 0)
@@ -343,8 +344,10 @@ int limits_open_cell(struct limits *limits, uint32_t cell, uint64_t memory_max, 
 
     (void)snprintf(name, sizeof(name), "%u", cell);
     fd = make_folder(limits->machines_fd, name);
-    /* Who fills it lets nobody in, not even who would end them as their user. */
-    if (fd >= 0 && !is_empty(fd) && !end_leftovers(fd))
+    /* Who fills it lets nobody in, not even who would end them as their user, which is all
+       that there is before Linux 5.14. */
+    if (fd >= 0 && !is_empty(fd) && faccessat(fd, "cgroup.kill", F_OK, 0) == 0 &&
+        !end_leftovers(fd, CELL_MS))
         return -errno;
     if (fd >= 0 && is_worn(fd, memory_max) &&
         unlinkat(limits->machines_fd, name, AT_REMOVEDIR) == 0) {
@@ -410,7 +413,8 @@ static const char *remove_machines(int base_fd)
 
     if (machines_fd < 0 && errno == ENOENT)
         return NULL;
-    return machines_fd >= 0 && end_leftovers(machines_fd) && remove_folders(machines_fd) == 0 &&
+    return machines_fd >= 0 && end_leftovers(machines_fd, LEFTOVERS_MS) &&
+                   remove_folders(machines_fd) == 0 &&
                    unlinkat(base_fd, MACHINES, AT_REMOVEDIR) == 0
                ? NULL
                : "removing the cgroups of machines";

@@ -553,10 +553,13 @@ int ledger_read_result(struct registry *registry, struct objects *objects,
     _cleanup_free_ char *text = NULL;
     struct stat st;
 
-    if (row->result || row->finished_ns == 0)
-        return 0;
-    if (!row->result_digest)
-        return registry_execution_read_result(registry, row, err);
+    int r = 0;
+
+    if (!row->result && row->finished_ns > 0)
+        r = registry_execution_read_result(registry, row, err);
+    /* What ran here has it here, whatever the servers have. */
+    if (r < 0 || row->result || !row->result_digest)
+        return r;
     fd = objects_get(objects, row->result_digest, err);
     if (fd < 0)
         return fd;

@@ -96,9 +96,9 @@ int ledger_take_over(struct ledger *ledger, const char *id,
 int ledger_cancel(struct ledger *ledger, const char *id, struct err *err);
 
 /*
- * The result of a row, in the registry or an object, as an owned text in the row, which stays
- * without one where it has not ended or its result was lost. 0; -ENOMEM; what objects_get
- * gives.
+ * The result of a row, in the registry or else an object, as an owned text in the row, which
+ * stays without one where it has not ended or its result was lost. 0; -ENOENT where the row was
+ * removed; -ENOMEM; what objects_get gives.
  */
 int ledger_read_result(struct registry *registry, struct objects *objects,
                        struct registry_execution *row, struct err *err);

@@ -83,27 +83,38 @@ static struct unstored_entry *first(struct unstored *u)
     return STAILQ_FIRST(&u->all);
 }
 
-static void remove_first(struct unstored *u)
+/* Takes the first one out, or puts it behind the others. */
+static void settle_first(struct unstored *u, bool is_ended)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&u->lock);
     struct unstored_entry *entry = STAILQ_FIRST(&u->all);
 
     STAILQ_REMOVE_HEAD(&u->all, link);
+    if (!is_ended) {
+        STAILQ_INSERT_TAIL(&u->all, entry, link);
+        return;
+    }
     u->n--;
     free(entry);
 }
 
+static unsigned count(struct unstored *u)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&u->lock);
+
+    return u->n;
+}
+
 int unstored_end(struct unstored *u, struct registry *registry, bool is_shared, struct err *err)
 {
-    const struct unstored_entry *entry;
+    int result = 0;
 
-    /* Others only add behind it. */
-    while ((entry = first(u))) {
-        int r = end_one(entry, registry, is_shared, err);
+    /* Others only add behind. One that cannot be ended is in nobody's way. */
+    for (unsigned left = count(u); left > 0; left--) {
+        int r = end_one(first(u), registry, is_shared, err);
 
-        if (r < 0)
-            return r;
-        remove_first(u);
+        settle_first(u, r == 0);
+        result = r < 0 ? r : result;
     }
-    return 0;
+    return result;
 }

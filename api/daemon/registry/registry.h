@@ -154,8 +154,8 @@ int registry_execution_end(struct registry *registry, const char *id,
 int registry_execution_get(struct registry *registry, const char *tenant, const char *id,
                            struct registry_execution *ret, struct err *err);
 /*
- * Reads the result to a row that was read: nothing where it has none, is an object, or was
- * removed. Others' looks do not wait for it, but for each other's results. 0; -ENOMEM; -EIO.
+ * Reads the result to a row that was read: nothing where it has none or is an object. Looks at
+ * rows do not wait for it, other results do. 0; -ENOENT where it was removed; -ENOMEM; -EIO.
  */
 int registry_execution_read_result(struct registry *registry, struct registry_execution *row,
                                    struct err *err);

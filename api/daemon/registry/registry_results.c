@@ -33,7 +33,7 @@ int registry_execution_read_result(struct registry *registry, struct registry_ex
                           &kind, &result, "read a result", err);
 
     if (r < 0)
-        return r == -ENOENT ? 0 : r;
+        return r;
     free(row->result);
     row->result = steal_ptr(&result.text);
     return 0;

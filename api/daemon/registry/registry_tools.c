@@ -10,8 +10,9 @@ enum statement { PUT, GET, N_STATEMENTS };
 static const char *const text[N_STATEMENTS] = {
     [PUT] = "INSERT OR REPLACE INTO"
             " tool_schemas(skill_digest, packages_digest, images, script, schema)"
-            " SELECT ?1, ?2, ?3, ?4, IIF(LENGTH(?5) + (SELECT COALESCE(SUM(LENGTH(schema)), 0)"
-            " FROM tool_schemas WHERE skill_digest = ?1 AND packages_digest = ?2"
+            " SELECT ?1, ?2, ?3, ?4, IIF(LENGTH(CAST(?5 AS BLOB))"
+            " + (SELECT COALESCE(SUM(LENGTH(CAST(schema AS BLOB))), 0) FROM tool_schemas WHERE "
+            "skill_digest = ?1 AND packages_digest = ?2"
             " AND images = ?3 AND script <> ?4) <= ?6, ?5, NULL)"
             " WHERE EXISTS(SELECT 1 FROM skills WHERE digest = ?1)",
     [GET] = "SELECT schema FROM tool_schemas WHERE skill_digest = ?1 AND packages_digest = ?2"

@@ -9,7 +9,7 @@
 
 #include "api/daemon/registry/registry.h"
 
-/* Of all scripts of a skill, in characters: nobody pays for them but with processor time. */
+/* Of all scripts of a skill, in bytes: nobody pays for them but with processor time. */
 #define REGISTRY_SCHEMAS_MAX (1u << 20)
 
 /* A script, and all that it was seen with. Borrowed. */

@@ -18,11 +18,10 @@
 #define LOG_CHUNK    8192u
 #define HEARTBEAT_NS 15000000000ull
 #define EVENT_MAX    (8u * LOG_CHUNK)
-#define UTF8_GROWS   3u            /* by repairs */
-#define PAUSE_NS     NS_PER_SECOND /* until one is asked again that says nothing at once */
-/* A log from this size on counts as held once it does not grow any more. */
-#define LOG_COUNTED (256u * 1024u)
-#define KEPT        "the result is kept: read the answers that wait, then ask for it"
+#define UTF8_GROWS   3u             /* by repairs */
+#define PAUSE_NS     NS_PER_SECOND  /* until one is asked again that says nothing at once */
+#define COUNTED      (256u * 1024u) /* what takes more room counts as held */
+#define KEPT         "the result is kept: read the answers that wait, then ask for it"
 
 static int add_status(struct buf *out, const char *id, const char *status)
 {
@@ -152,7 +151,7 @@ static int end_elsewhere(struct event_stream *s, struct registry_execution *row)
     struct err err = {0};
 
     s->finished = true;
-    if (!hold(s, 3 * row->result_bytes))
+    if (3 * row->result_bytes > COUNTED && !hold(s, 3 * row->result_bytes))
         return add_error(&s->pending, "overloaded", KEPT);
     if (ledger_fetch_result(s->daemon->ledger, row, &err) < 0 || !row->result)
         return add_error(&s->pending, "object_unavailable",
@@ -279,7 +278,7 @@ static bool hold_ended(struct event_stream *s)
         return true;
     s->has_ended = true;
     bytes = execution_log_memory(s->e);
-    return bytes <= LOG_COUNTED || hold(s, bytes);
+    return bytes <= COUNTED || hold(s, bytes);
 }
 
 /* The result itself is read from where it is. */

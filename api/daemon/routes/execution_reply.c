@@ -112,6 +112,11 @@ void execution_reply(struct daemon *d, struct http_request *http, struct http_re
 void execution_reply_row(struct daemon *d, struct http_request *http, struct http_reply *reply,
                          struct registry_execution *row, bool is_async)
 {
+    char location[sizeof(reply->location)];
+
+    (void)snprintf(location, sizeof(location), "/v1/executions/%s", row->id);
     if (is_async || http->wants_events || wait_elsewhere(d, http, row, reply))
         reply_stored(d, http, reply, row, is_async);
+    /* Also where the answer is too much now. */
+    memcpy(reply->location, location, sizeof(location));
 }

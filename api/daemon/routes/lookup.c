@@ -37,6 +37,8 @@ bool lookup_result(struct daemon *d, struct http_request *http, struct registry_
     if (!http_request_hold_answer(http, row->result_bytes))
         return false;
     r = ledger_read_result(d->registry, d->objects, row, &err);
+    if (r == -ENOENT && err.code == 0)
+        return failure_of(reply, r, "execution", row->id, &err);
     return failure_or_true(reply, r, &err);
 }
 

@@ -10,7 +10,6 @@
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/placement.h"
 #include "api/daemon/routes/request.h"
-#include "api/daemon/routes/turn.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 #include "api/skill/sha256.h"
@@ -25,8 +24,6 @@
 #include <sys/stat.h>
 
 #define RETRY_DRAINING_S 5u
-/* What is known of the entries of a smaller skill takes little memory. */
-#define TURN_BYTES LIMIT_MIB
 
 /* Everything a POST builds before the execution is accepted. */
 struct creation {
@@ -40,18 +37,11 @@ struct creation {
     struct execution *e;                  /* the draft, once there is one; a reference */
     struct skill skill;
     struct skill_archive archive;
-    struct turn turn;               /* while there is an archive of a large skill */
     char packages[SHA256_HEX_SIZE]; /* the digest of what its wheels hold; "": none */
     bool is_doubtful;               /* another node may have accepted it */
     char *refusal;                  /* owned: accepted, but it cannot run */
     char *repeated; /* owned: the id of the execution that this request began before */
 };
-
-static void forget_archive(struct creation *c)
-{
-    skill_archive_finish(&c->archive);
-    turn_end(&c->turn);
-}
 
 static void creation_finish(struct creation *c)
 {
@@ -59,7 +49,7 @@ static void creation_finish(struct creation *c)
     engine_leave_turn(c->daemon->engine, c->e);
     execution_unref(c->e);
     skill_finish(&c->skill);
-    forget_archive(c);
+    skill_archive_finish(&c->archive);
     free(c->refusal);
     free(c->repeated);
 }
@@ -259,8 +249,6 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
         }
         return set_skill(c->e, q->skill, q->version, "", reply);
     }
-    if (r == 0 && c->e->job.skill.len > TURN_BYTES)
-        r = turn_take(&c->turn, c->daemon, c->tenant, &err);
     if (r < 0)
         return failure_reply(reply, r, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */
@@ -516,7 +504,6 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return false;
     if (!plan(c, reply))
         return false;
-    forget_archive(c);
     if (!upload && !place(c, http, text, len, reply))
         return false;
     if (c->repeated)

@@ -18,9 +18,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define LIST_MAX (64 * LIMIT_MIB)
 #define SHOW_MAX (32 * LIMIT_MIB)
+/* What is known of the files of a smaller skill takes little memory. */
+#define TURN_BYTES LIMIT_MIB
 
 /* The members that the list and the single skill have in common. */
 static void write_row(struct json_writer *w, const struct registry_skill *row)
@@ -201,6 +204,19 @@ static void write_skill(struct json_writer *w, const struct registry_skill *row,
     json_write_close(w, '}');
 }
 
+/* A turn at a large one. False when *reply says why not. */
+static bool take_turn(struct daemon *d, const char *tenant, const struct registered *found,
+                      struct turn *turn, struct http_reply *reply)
+{
+    struct err err = {0};
+    struct stat tar;
+    int r = 0;
+
+    if (fstat(found->fd, &tar) < 0 || (uint64_t)tar.st_size > TURN_BYTES)
+        r = turn_take(turn, d, tenant, &err);
+    return failure_or_true(reply, r, &err);
+}
+
 void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     _cleanup_turn_ struct turn turn = {0};
@@ -211,7 +227,7 @@ void route_skill_get(void *ctx, struct http_request *request, struct http_reply 
     struct err err = {0};
 
     if (!open_skill(ctx, request, &found, reply) ||
-        !failure_or_true(reply, turn_take(&turn, ctx, request->caller.tenant, &err), &err))
+        !take_turn(ctx, request->caller.tenant, &found, &turn, reply))
         return;
     if (skill_archive_reload(found.fd, found.row.digest, &archive, &skill, &err) < 0) {
         http_reply_error(reply, 500, "internal_error", "%s", err.message);

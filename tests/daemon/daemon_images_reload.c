@@ -304,6 +304,10 @@ static void who_reads_slowly_keeps_no_images(void **state)
         assert_true(is_open(fds[i]));
         close(fds[i]);
     }
+    /* The last of them may still wait, and need theirs. */
+    harness_wait_executions(h, "accepted", 0);
+    harness_wait_executions(h, "running", 0);
+    harness_until(reloads(h));
 }
 
 /* One takes it up, and the others find it there, whatever runs meanwhile. */

@@ -57,14 +57,7 @@ static void push(const struct member *members)
 /* A connection that has asked, the caller's to close. */
 static int send_get(const char *path)
 {
-    int fd = harness_connect(&w.h);
-    char head[512];
-    int n =
-        snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, w.a.headers);
-
-    assert_true(fd >= 0);
-    assert_int_equal(fd_write_full(fd, head, (size_t)n), 0);
-    return fd;
+    return harness_send(&w.h, "GET", path, w.a.headers, NULL, 0);
 }
 
 /* The most memory that the daemon had so far, in KiB. */
@@ -275,21 +268,14 @@ static void logs_of_what_has_ended_count_like_answers(void **state)
 {
     static const char json[] = "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"flood\"}}";
     const double before = ended(&w, &w.a);
+    char headers[512];
     unsigned refused = 0;
     int fds[LOGS];
 
     (void)state;
-    for (unsigned i = 0; i < LOGS; i++) {
-        char request[1024];
-        int n = snprintf(request, sizeof(request),
-                         "POST /v1/executions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-                         "Accept: text/event-stream\r\nContent-Length: %zu\r\n%s\r\n%s",
-                         strlen(json), w.a.headers, json);
-
-        fds[i] = harness_connect(&w.h);
-        assert_true(fds[i] >= 0);
-        assert_int_equal(fd_write_full(fds[i], request, (size_t)n), 0);
-    }
+    snprintf(headers, sizeof(headers), "Accept: text/event-stream\r\n%s", w.a.headers);
+    for (unsigned i = 0; i < LOGS; i++)
+        fds[i] = harness_send(&w.h, "POST", "/v1/executions", headers, json, strlen(json));
     harness_until(ended(&w, &w.a) >= before + LOGS);
     /* More than waits in a socket: each of them comes to look how it is now. */
     for (unsigned i = 0; i < LOGS; i++)

@@ -4,8 +4,6 @@
 
 #include "tests/daemon/nodes_world.h"
 
-#include "base/fd.h"
-
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -511,17 +509,8 @@ static void removed_files_leave_their_place(void **state)
 /* A request that is sent, whose answer the caller reads. */
 static int begin_asking(const struct harness *h, const char *json)
 {
-    char head[256];
-    int fd = harness_connect(h), n;
-
-    assert_true(fd >= 0);
-    n = snprintf(head, sizeof(head),
-                 "POST /v1/executions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-                 "Content-Length: %zu\r\n\r\n",
-                 strlen(json));
-    assert_int_equal(fd_write_full(fd, head, (size_t)n), 0);
-    assert_int_equal(fd_write_full(fd, json, strlen(json)), 0);
-    return fd;
+    return harness_send(h, "POST", "/v1/executions", "Content-Type: application/json\r\n", json,
+                        strlen(json));
 }
 
 static bool has_answer(int fd)

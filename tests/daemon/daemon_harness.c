@@ -238,10 +238,10 @@ struct answer harness_read_answer(int fd)
     return a;
 }
 
-struct answer harness_request(const struct harness *h, const char *method, const char *path,
-                              const char *headers, const void *body, size_t len)
+int harness_send(const struct harness *h, const char *method, const char *path,
+                 const char *headers, const void *body, size_t len)
 {
-    _cleanup_fd_ int fd = harness_connect(h);
+    const int fd = harness_connect(h);
     char head[2048];
     int n = snprintf(head, sizeof(head),
                      "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s%s%zu\r\n\r\n",
@@ -252,6 +252,14 @@ struct answer harness_request(const struct harness *h, const char *method, const
     /* A refused body may not be read to its end. */
     if (len > 0)
         (void)fd_write_full(fd, body, len);
+    return fd;
+}
+
+struct answer harness_request(const struct harness *h, const char *method, const char *path,
+                              const char *headers, const void *body, size_t len)
+{
+    _cleanup_fd_ int fd = harness_send(h, method, path, headers, body, len);
+
     return harness_read_answer(fd);
 }
 

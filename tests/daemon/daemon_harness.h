@@ -72,7 +72,10 @@ int harness_setup(void **state);
 int harness_setup_tcp(void **state);
 /* Checks that it is clean, stops it and removes the folder. Its exit status. */
 int harness_teardown(void **state);
-/* Sends a request (with Connection: close) and reads the whole answer. */
+/* Sends a request (with Connection: close). The connection, the caller's to close. */
+int harness_send(const struct harness *h, const char *method, const char *path,
+                 const char *headers, const void *body, size_t len);
+/* Sends a request and reads the whole answer. */
 struct answer harness_request(const struct harness *h, const char *method, const char *path,
                               const char *headers, const void *body, size_t len);
 /* Reads an answer until the end of the connection. */

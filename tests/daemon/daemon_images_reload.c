@@ -30,6 +30,7 @@
 #define HANGS(name)                                                                            \
     "{\"code\":\"1\",\"async\":true,\"image\":\"" name "\",\"env\":{\"FAKE\":\"hang\"}}"
 #define RELOADS 8
+#define EVENTS  "Accept: text/event-stream\r\nContent-Type: application/json\r\n"
 #define TRIES   3000 /* of 20 ms */
 
 static void folder_of(const struct harness *h, char ret[192])
@@ -254,16 +255,9 @@ static int read_slowly(const struct harness *h)
 {
     static const char json[] =
         "{\"code\":\"1\",\"image\":\"tools\",\"env\":{\"FAKE\":\"flood\"}}";
-    const int fd = harness_connect(h);
-    char request[512], first;
-    int n = snprintf(request, sizeof(request),
-                     "POST /v1/executions HTTP/1.1\r\nHost: x\r\n"
-                     "Accept: text/event-stream\r\nContent-Type: application/json\r\n"
-                     "Content-Length: %zu\r\n\r\n%s",
-                     strlen(json), json);
+    const int fd = harness_send(h, "POST", "/v1/executions", EVENTS, json, strlen(json));
+    char first;
 
-    assert_true(fd >= 0);
-    assert_int_equal(fd_write_full(fd, request, (size_t)n), 0);
     /* It was accepted, and has its image. */
     assert_int_equal(recv(fd, &first, 1, 0), 1);
     return fd;

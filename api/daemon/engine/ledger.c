@@ -552,7 +552,6 @@ int ledger_read_result(struct registry *registry, struct objects *objects,
     _cleanup_fd_ int fd = -1;
     _cleanup_free_ char *text = NULL;
     struct stat st;
-
     int r = 0;
 
     if (!row->result && row->finished_ns > 0)

@@ -145,14 +145,25 @@ static bool hold(struct event_stream *s, uint64_t bytes)
     return true;
 }
 
+static bool hold_large(struct event_stream *s, uint64_t bytes)
+{
+    return bytes <= COUNTED || hold(s, bytes);
+}
+
+static int end_as_too_much(struct event_stream *s)
+{
+    s->finished = true;
+    return add_error(&s->pending, "overloaded", KEPT);
+}
+
 /* Its row has all that is left to say. It takes room as a text, and in events. */
 static int end_elsewhere(struct event_stream *s, struct registry_execution *row)
 {
     struct err err = {0};
 
     s->finished = true;
-    if (3 * row->result_bytes > COUNTED && !hold(s, 3 * row->result_bytes))
-        return add_error(&s->pending, "overloaded", KEPT);
+    if (!hold_large(s, 3 * row->result_bytes))
+        return end_as_too_much(s);
     if (ledger_fetch_result(s->daemon->ledger, row, &err) < 0 || !row->result)
         return add_error(&s->pending, "object_unavailable",
                          err.code ? err.message : "its result was lost");
@@ -272,13 +283,10 @@ static int begin_result(struct event_stream *s)
 /* A reader keeps what has ended in memory until it has all of it. False: that is too much. */
 static bool hold_ended(struct event_stream *s)
 {
-    uint64_t bytes;
-
     if (s->has_ended || execution_get_state(s->e) != EXECUTION_ENDED)
         return true;
     s->has_ended = true;
-    bytes = execution_log_memory(s->e);
-    return bytes <= COUNTED || hold(s, bytes);
+    return hold_large(s, execution_log_memory(s->e));
 }
 
 /* The result itself is read from where it is. */
@@ -288,10 +296,8 @@ static int next_here(struct event_stream *s)
     enum guest_stream stream = GUEST_STDOUT;
     size_t len = 0;
 
-    if (!hold_ended(s)) {
-        s->finished = true;
-        return add_error(&s->pending, "overloaded", KEPT);
-    }
+    if (!hold_ended(s))
+        return end_as_too_much(s);
     switch (execution_next(s->e, &s->cursor, s->beat_ns, &stream, data, sizeof(data), &len)) {
     case EXECUTION_NOTHING:
         return buf_append(&s->pending, ":\n\n", 3);

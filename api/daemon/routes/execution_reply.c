@@ -8,9 +8,24 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #define WAIT_SLICE_NS (30 * NS_PER_SECOND)
+
+/* Says where it is, also where the answer itself is too much now. */
+static void say_where(struct http_reply *reply, const char *id)
+{
+    (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", id);
+}
+
+static bool read_result(const struct execution *e, struct buf *body, struct http_reply *reply)
+{
+    if (buf_reserve(body, e->result_len) < 0 ||
+        execution_read_result(e, 0, body->data, e->result_len) < 0)
+        return http_reply_error(reply, 500, "internal_error", "cannot read the result of %s",
+                                e->id);
+    body->len = e->result_len;
+    return true;
+}
 
 static void reply_result(struct daemon *d, struct http_request *http, struct http_reply *reply,
                          struct execution *e)
@@ -23,16 +38,9 @@ static void reply_result(struct daemon *d, struct http_request *http, struct htt
                          e->lost);
         return;
     }
-    if (!http_request_hold_answer(http, e->result_len)) {
-        /* There is a reply, but for where the result is. */
-    } else if (buf_reserve(&body, e->result_len) < 0 ||
-               execution_read_result(e, 0, body.data, e->result_len) < 0) {
-        http_reply_error(reply, 500, "internal_error", "cannot read the result of %s", e->id);
-    } else {
-        body.len = e->result_len;
+    if (http_request_hold_answer(http, e->result_len) && read_result(e, &body, reply))
         daemon_reply_result(d, http, reply, &body);
-    }
-    (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", e->id);
+    say_where(reply, e->id);
 }
 
 void execution_reply_status(struct http_reply *reply, const char *id, const char *status)
@@ -46,7 +54,7 @@ void execution_reply_status(struct http_reply *reply, const char *id, const char
 static void reply_accepted(struct http_reply *reply, const char *id, const char *status)
 {
     execution_reply_status(reply, id, status);
-    (void)snprintf(reply->location, sizeof(reply->location), "/v1/executions/%s", id);
+    say_where(reply, id);
 }
 
 /* Answers with a stored result in the way that was asked for. */
@@ -112,11 +120,10 @@ void execution_reply(struct daemon *d, struct http_request *http, struct http_re
 void execution_reply_row(struct daemon *d, struct http_request *http, struct http_reply *reply,
                          struct registry_execution *row, bool is_async)
 {
-    char location[sizeof(reply->location)];
+    char id[EXECUTION_ID_SIZE];
 
-    (void)snprintf(location, sizeof(location), "/v1/executions/%s", row->id);
+    (void)snprintf(id, sizeof(id), "%s", row->id);
     if (is_async || http->wants_events || wait_elsewhere(d, http, row, reply))
         reply_stored(d, http, reply, row, is_async);
-    /* Also where the answer is too much now. */
-    memcpy(reply->location, location, sizeof(location));
+    say_where(reply, id);
 }

@@ -37,7 +37,7 @@ static void *go_through(void *arg)
 
     c->came = atomic_load(&passed);
     for (unsigned i = 0; i < c->rounds; i++) {
-        struct fair_entry entry;
+        struct fair_gate_entry entry;
         unsigned now, seen;
 
         if (fair_gate_enter(c->gate, c->tenant, &entry, in(60 * SECOND), NULL) < 0)
@@ -111,7 +111,7 @@ static void a_crowd_of_one_tenant_keeps_nobody_out(void **state)
 static void one_tenant_does_not_take_the_last_place(void **state)
 {
     struct fair_gate *gate = fair_gate_create(3);
-    struct fair_entry entries[4];
+    struct fair_gate_entry entries[4];
 
     (void)state;
     assert_int_equal(fair_gate_enter(gate, "a", &entries[0], 0, NULL), 0);
@@ -126,7 +126,7 @@ static void one_tenant_does_not_take_the_last_place(void **state)
 static void one_that_waits_too_long_gives_up(void **state)
 {
     struct fair_gate *gate = fair_gate_create(1);
-    struct fair_entry first, second;
+    struct fair_gate_entry first, second;
     struct err err = {0};
     uint64_t before;
 

@@ -13,7 +13,6 @@ struct fair_gate {
     unsigned places;
 
     pthread_mutex_t lock; /* for all below, and for the entries */
-    pthread_cond_t moved; /* monotonic: somebody was let in */
     struct fair_queue *queue;
 };
 
@@ -29,7 +28,6 @@ struct fair_gate *fair_gate_create(unsigned places)
     }
     gate->places = places;
     (void)pthread_mutex_init(&gate->lock, NULL);
-    cond_init(&gate->moved);
     return gate;
 }
 
@@ -38,7 +36,6 @@ void fair_gate_destroy(struct fair_gate *gate)
     if (!gate)
         return;
     fair_queue_destroy(gate->queue);
-    (void)pthread_cond_destroy(&gate->moved);
     (void)pthread_mutex_destroy(&gate->lock);
     free(gate);
 }
@@ -46,12 +43,15 @@ void fair_gate_destroy(struct fair_gate *gate)
 /* Lets in whoever's turn it is. Under the lock. */
 static void let_in(struct fair_gate *gate)
 {
+    struct fair_entry *next;
+
+    /* Each is woken on its own: hundreds may wait. */
     while (fair_queue_count(gate->queue).running < gate->places &&
-           fair_queue_take(gate->queue, clock_monotonic_ns()))
-        (void)pthread_cond_broadcast(&gate->moved);
+           (next = fair_queue_take(gate->queue, clock_monotonic_ns())))
+        (void)pthread_cond_signal(&((struct fair_gate_entry *)next)->let_in);
 }
 
-int fair_gate_enter(struct fair_gate *gate, const char *tenant, struct fair_entry *entry,
+int fair_gate_enter(struct fair_gate *gate, const char *tenant, struct fair_gate_entry *entry,
                     uint64_t deadline_ns, struct err *err)
 {
     /* One place is always another's: what is done behind the gate cannot be interrupted. */
@@ -61,20 +61,22 @@ int fair_gate_enter(struct fair_gate *gate, const char *tenant, struct fair_entr
 
     if (!place)
         return err_no_memory(err);
-    fair_queue_push(gate->queue, place, entry, clock_monotonic_ns());
+    cond_init(&entry->let_in);
+    fair_queue_push(gate->queue, place, &entry->queued, clock_monotonic_ns());
     let_in(gate);
-    while (!entry->running && cond_wait_until(&gate->moved, held, deadline_ns))
+    while (!entry->queued.running && cond_wait_until(&entry->let_in, held, deadline_ns))
         ;
-    if (entry->running)
+    (void)pthread_cond_destroy(&entry->let_in);
+    if (entry->queued.running)
         return 0;
-    fair_queue_remove(gate->queue, entry);
+    fair_queue_remove(gate->queue, &entry->queued);
     return err_set(err, EBUSY, "others are waiting for their turn already");
 }
 
-void fair_gate_leave(struct fair_gate *gate, struct fair_entry *entry)
+void fair_gate_leave(struct fair_gate *gate, struct fair_gate_entry *entry)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&gate->lock);
 
-    fair_queue_done(gate->queue, entry, clock_monotonic_ns());
+    fair_queue_done(gate->queue, &entry->queued, clock_monotonic_ns());
     let_in(gate);
 }

@@ -12,7 +12,7 @@
 
 struct turn {
     struct fair_gate *gate; /* NULL: it was not taken */
-    struct fair_entry entry;
+    struct fair_gate_entry entry;
 };
 
 /* Waits for it. *turn is zeroed, and stays where it is until it ends. 0; -EBUSY; -ENOMEM. */

@@ -219,7 +219,7 @@ run_inside() { # e2e or hostile
             --share "$SKILLVM_SHARE" --scratch "$work" "${pass[@]}")
     else
         command=("$root/images/softhost/run.sh" --share "$SKILLVM_SHARE" "${kind[@]}"
-            --timeout $((inside_limit + ${HOSTILE_PROGRAMS:-0} / 10 + (${HOSTILE_RESETS:-0} + ${HOSTILE_EXECUTIONS:-0} + ${SKILL_RESETS:-0} + ${OWNER_RUNS:-0}) * 3 + ${CLONES:-0} * 20 + ${SIEGE_S:-0} * 5 + ${FLOOD_RUNS:-0} * 15 + ${RELAY_PERMITTED:-0} / 10))
+            --timeout $((inside_limit + ${HOSTILE_PROGRAMS:-0} / 10 + (${HOSTILE_RESETS:-0} + ${HOSTILE_EXECUTIONS:-0} + ${SKILL_RESETS:-0} + ${OWNER_RUNS:-0}) * 3 + ${CLONES:-0} * 20 + ${SIEGE_S:-0} * 7 + ${FLOOD_RUNS:-0} * 15 + ${RELAY_PERMITTED:-0} / 10))
             --memory 4096 --mount "$extra:/mnt/extra"
             --env "HOSTILE_RESETS=${HOSTILE_RESETS:-}" --env "HOSTILE_SEED=${HOSTILE_SEED:-}"
             --env "HOSTILE_PROGRAMS=${HOSTILE_PROGRAMS:-}" --env "HOSTILE_EXECUTIONS=${HOSTILE_EXECUTIONS:-}"

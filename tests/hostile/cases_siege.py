@@ -31,7 +31,14 @@ MIB = 1 << 20
 WATERMARK = 256 * MIB  # what the daemon's default leaves of the disk
 STORAGE = 64 * MIB  # what the tenant may store
 CONNECTIONS = 1000
-BIG = 'open("/sandbox/out/big", "wb").write(__import__("os").urandom(4 << 20))'
+# A file, zeros that take long to be passed over in search of another, and a result of some 8 MiB:
+# what is printed is there twice, and six times as long.
+BIG = """
+import os
+open("/sandbox/out/big", "wb").write(os.urandom(4 << 20))
+os.truncate(os.open("/sandbox/out/zeros", os.O_CREAT | os.O_WRONLY), 64 << 20)
+print("\\x01" * 700000)
+"""
 
 
 class Siege(Beside):
@@ -94,6 +101,18 @@ def a_byte_of_a_body(sock):
     sock.sendall(b"a")
 
 
+def a_look_again(request):
+    """Takes what there is of the answers before, and asks for one more."""
+
+    def step(sock):
+        with contextlib.suppress(BlockingIOError):
+            if not sock.recv(1 << 16):
+                raise OSError("ended")
+        sock.sendall(request)
+
+    return step
+
+
 def a_byte_of_an_answer(sock):
     if not sock.recv(1):
         raise OSError("ended")
@@ -118,7 +137,10 @@ def ways(key, result):
     """Title, connections, what each begins with, and its step."""
     who = f"Host: x\r\nAuthorization: Bearer {key}\r\n".encode()
     upload = b"POST /v1/files HTTP/1.1\r\n" + who + b"Content-Type: application/octet-stream\r\n"
-    big = f"/v1/executions/{result['execution_id']}/files/big".encode()
+    large = f"/v1/executions/{result['execution_id']}".encode()
+    big = large + b"/files/big"
+    look = b"HEAD " + large + b" HTTP/1.1\r\n" + who + b"\r\n"
+    search = b"HEAD " + large + b"/files/none HTTP/1.1\r\n" + who + b"\r\n"
     # All bodies together are what the tenant may store; of the connections at work it has half.
     return (
         ("heads by the byte", CONNECTIONS,
@@ -130,6 +152,8 @@ def ways(key, result):
          a_byte_of_a_body),
         ("answers that nobody reads", CONNECTIONS // 2,
          lambda s: s.sendall(b"GET " + big + b" HTTP/1.1\r\n" + who + b"\r\n"), a_byte_of_an_answer),
+        ("looks at a large result", CONNECTIONS // 2, lambda s: s.sendall(look), a_look_again(look)),
+        ("searches for a file", CONNECTIONS // 2, lambda s: s.sendall(search), a_look_again(search)),
     )
 
 

@@ -7,7 +7,6 @@
 #include "api/daemon/callers/held.h"
 #include "api/daemon/cluster/host_facts.h"
 #include "api/daemon/engine/audit_share.h"
-#include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/retention.h"
 #include "api/daemon/engine/shared_sessions.h"
 #include "api/daemon/lifecycle.h"
@@ -17,6 +16,7 @@
 #include "api/daemon/routes/drain.h"
 #include "api/daemon/routes/forward.h"
 #include "api/daemon/routes/seen.h"
+#include "api/daemon/routes/turn.h"
 #include "api/daemon/store/data_folder.h"
 #include "api/daemon/terms/limits.h"
 #include "base/fd.h"
@@ -481,9 +481,8 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     if (r < 0)
         return r;
     d->audit = audit_create(d->registry);
-    d->ingest_gate = fair_gate_create(DAEMON_INGESTS);
     d->metrics = metrics_create();
-    if (!d->audit || !d->ingest_gate || !d->metrics)
+    if (!d->audit || !d->metrics || turns_create(d) < 0)
         return err_no_memory(err);
     r = watermarks_create(folder->dir_fd, &config->watermarks, &d->watermarks, err);
     if (r < 0)
@@ -580,7 +579,7 @@ int serve_run(const struct serve *serve, struct err *err)
     pool_destroy(d.pool);
     watermarks_destroy(d.watermarks);
     metrics_destroy(d.metrics);
-    fair_gate_destroy(d.ingest_gate);
+    turns_destroy(&d);
     skill_room_destroy(d.skill_room);
     held_destroy(d.held);
     audit_destroy(d.audit);

@@ -36,7 +36,8 @@ if(TARGET apidaemon)
         skill_room
         snapshot
         store
-        tenants)
+        tenants
+        turns)
         skillvm_unit(daemon_${name} apidaemon)
     endforeach()
 

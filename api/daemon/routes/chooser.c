@@ -187,7 +187,7 @@ static int look(struct daemon *d, const struct images *images, const char *tenan
 
     if (r < 0)
         return r;
-    r = turn_take(&turn, d, tenant, err);
+    r = turn_take(&turn, d, TURN_ARCHIVE, tenant, err);
     if (r < 0)
         return r;
     r = needs_read(u->tar_fd, u->archive, u->skill, &needs, err);

@@ -25,9 +25,19 @@
 #include "api/daemon/store/watermarks.h"
 #include "api/skill/archive.h"
 
-#define DAEMON_INGESTS 4u
 /* How often a skill is looked up that is deleted or replaced while it is opened. */
 #define SKILL_OPEN_TRIES 8u
+
+/*
+ * What few requests do at once, tenants by turns (turn.h). Who has one turn may take one that
+ * stands after it here, and no other.
+ */
+enum daemon_turn {
+    TURN_PREPARE, /* an execution of a large registered skill, whose files are all known then */
+    TURN_ARCHIVE, /* looking into an archive that comes, or into a registered skill's */
+    TURN_LOOK,    /* looking for a file in what was left, or at a large result */
+    TURN_KINDS,
+};
 
 struct daemon {
     struct registry *registry;
@@ -57,7 +67,7 @@ struct daemon {
     struct archive_limits archive_limits;
     struct archive_limits packages_limits; /* of what a skill's wheels hold */
     const char *wheelhouse;                /* a folder; "": none */
-    struct fair_gate *ingest_gate;         /* DAEMON_INGESTS look at archives at once */
+    struct fair_gate *turns[TURN_KINDS];
     struct store *store;
     struct cluster *cluster; /* NULL: it is on its own */
     int tmp_fd;              /* a folder for what is on its way */
@@ -74,10 +84,11 @@ void daemon_reply_result(struct daemon *d, const struct http_request *request,
                          struct http_reply *reply, struct buf *result);
 
 /*
- * Replies with one file of an archive that artifacts.h made; fd is taken over. 0, or -ENOENT or
- * -EIO without a reply.
+ * Replies with one file of an archive that artifacts.h made, which is looked for by turns; fd
+ * is taken over. 0, or without a reply -ENOENT, -EIO, -EBUSY where no turn came, or -ENOMEM.
  */
-int daemon_reply_file(struct http_reply *reply, int fd, const char *path, struct err *err);
+int daemon_reply_file(struct daemon *d, const char *tenant, struct http_reply *reply, int fd,
+                      const char *path, struct err *err);
 
 /*
  * What POST /v1/executions does, for a body that was made of what the caller said: that is what

@@ -411,8 +411,9 @@ void event_stream_reply_stored(struct daemon *d, struct http_request *http,
 {
     static const size_t nothing[2];
     struct buf body = buf_init(SIZE_MAX / 2);
+    _cleanup_turn_ struct turn turn = {0};
 
-    if (!lookup_result(d, http, row, reply))
+    if (!lookup_result(d, http, row, &turn, reply))
         return;
     if (!row->result || add_status(&body, row->id, "accepted") < 0 ||
         add_stored(&body, row, nothing) < 0) {

@@ -73,9 +73,11 @@ static void reply_stored(struct daemon *d, struct http_request *http, struct htt
         lookup_reply_result(d, http, row, reply);
 }
 
-/* Waits for what another node has begun under the same key. False: *reply says why not. */
+/* Waits for what another node has begun under the same key, as lookup_result. False: *reply
+ * says why not. */
 static bool wait_elsewhere(struct daemon *d, struct http_request *http,
-                           struct registry_execution *row, struct http_reply *reply)
+                           struct registry_execution *row, struct turn *turn,
+                           struct http_reply *reply)
 {
     char id[EXECUTION_ID_SIZE];
     struct err err = {0};
@@ -88,7 +90,7 @@ static bool wait_elsewhere(struct daemon *d, struct http_request *http,
                         clock_monotonic_ns() + WAIT_SLICE_NS, row, &err);
     }
     return r < 0 ? failure_of(reply, r, "execution", id, &err)
-                 : lookup_result(d, http, row, reply);
+                 : lookup_result(d, http, row, turn, reply);
 }
 
 /* Another node has it. */
@@ -120,10 +122,11 @@ void execution_reply(struct daemon *d, struct http_request *http, struct http_re
 void execution_reply_row(struct daemon *d, struct http_request *http, struct http_reply *reply,
                          struct registry_execution *row, bool is_async)
 {
+    _cleanup_turn_ struct turn turn = {0};
     char id[EXECUTION_ID_SIZE];
 
     (void)snprintf(id, sizeof(id), "%s", row->id);
-    if (is_async || http->wants_events || wait_elsewhere(d, http, row, reply))
+    if (is_async || http->wants_events || wait_elsewhere(d, http, row, &turn, reply))
         reply_stored(d, http, reply, row, is_async);
     say_where(reply, id);
 }

@@ -189,16 +189,19 @@ static int copy(struct artifact_reader *reader, int fd, struct err *err)
 }
 
 static int find_left(const struct opening *o, const struct request_file *wanted,
-                     struct artifact_reader **ret, uint64_t *ret_bytes, struct err *err)
+                     struct turn *turn, struct artifact_reader **ret, uint64_t *ret_bytes,
+                     struct err *err)
 {
-    int fd = lookup_files(o->d, o->e->tenant, wanted->id, err);
+    _cleanup_fd_ int fd = lookup_files(o->d, o->e->tenant, wanted->id, err);
+    int r = fd < 0 ? fd : turn_take(turn, o->d, TURN_LOOK, o->e->tenant, err);
 
-    return fd < 0 ? fd : artifact_reader_open(fd, wanted->left, ret, ret_bytes, err);
+    return r < 0 ? r : artifact_reader_open(fd_steal(&fd), wanted->left, ret, ret_bytes, err);
 }
 
 static int open_left(struct opening *o, const struct request_file *wanted, struct err *err)
 {
     _cleanup_(artifact_reader_close) struct artifact_reader *reader = NULL;
+    _cleanup_turn_ struct turn turn = {0};
     _cleanup_fd_ int fd = -1;
     struct err why = {0};
     uint64_t bytes = 0;
@@ -207,7 +210,7 @@ static int open_left(struct opening *o, const struct request_file *wanted, struc
     if (o->n_left++ == LIMIT_FILES_LEFT)
         return err_set(err, EINVAL, "up to %u \"files\" may be what executions left",
                        LIMIT_FILES_LEFT);
-    r = find_left(o, wanted, &reader, &bytes, &why);
+    r = find_left(o, wanted, &turn, &reader, &bytes, &why);
     if (r == -ENOENT)
         return err_set(err, EINVAL, "execution %s left no file %.200s", wanted->id,
                        wanted->left);

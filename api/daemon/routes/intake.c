@@ -210,7 +210,7 @@ static int load_and_look(struct taking *t, struct err *err)
 static int load(struct taking *t, struct err *err)
 {
     _cleanup_turn_ struct turn turn = {0};
-    int r = turn_take(&turn, t->d, t->request->caller.tenant, err);
+    int r = turn_take(&turn, t->d, TURN_ARCHIVE, t->request->caller.tenant, err);
 
     if (r < 0)
         return r;
@@ -267,7 +267,7 @@ static int look_at_code(struct daemon *d, const char *tenant, const struct reque
 
     if (!strstr(q->code, REQUIREMENTS_BLOCK_BEGIN))
         return 0;
-    r = turn_take(&turn, d, tenant, err);
+    r = turn_take(&turn, d, TURN_ARCHIVE, tenant, err);
     if (r < 0)
         return r;
     r = needs_read(tar_fd, archive, skill, &needs, err);

@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What is longer is looked at by turns. */
+#define LARGE (256u * 1024u)
+
 /* What cannot be an id is no different from one that nobody has. */
 static int find_row(struct daemon *d, const char *tenant, const char *id,
                     struct registry_execution *ret, struct err *err)
@@ -29,13 +32,17 @@ bool lookup_row(struct daemon *d, const char *tenant, const char *id,
 }
 
 bool lookup_result(struct daemon *d, struct http_request *http, struct registry_execution *row,
-                   struct http_reply *reply)
+                   struct turn *turn, struct http_reply *reply)
 {
     struct err err = {0};
-    int r;
+    int r = 0;
 
     if (!http_request_hold_answer(http, row->result_bytes))
         return false;
+    if (row->result_bytes > LARGE)
+        r = turn_take(turn, d, TURN_LOOK, row->tenant, &err);
+    if (r < 0)
+        return failure_reply(reply, r, &err);
     r = ledger_read_result(d->registry, d->objects, row, &err);
     if (r == -ENOENT && err.code == 0)
         return failure_of(reply, r, "execution", row->id, &err);

@@ -7,6 +7,7 @@
 #define SKILLVM_API_DAEMON_ROUTES_LOOKUP_H
 
 #include "api/daemon/routes/daemon.h"
+#include "api/daemon/routes/turn.h"
 
 #include <stdbool.h>
 
@@ -18,10 +19,11 @@ bool lookup_row(struct daemon *d, const char *tenant, const char *id,
                 struct registry_execution *ret, struct http_reply *reply);
 /*
  * Reads the result of a row, which counts as held for an answer from before that; as
- * ledger_read_result. False when *reply says why not.
+ * ledger_read_result. For a large one *turn (zeroed) is taken, the caller's until it has made
+ * its reply of it. False when *reply says why not.
  */
 bool lookup_result(struct daemon *d, struct http_request *http, struct registry_execution *row,
-                   struct http_reply *reply);
+                   struct turn *turn, struct http_reply *reply);
 /* Replies with the result that a row has, which it has no longer. */
 void lookup_reply_result(struct daemon *d, const struct http_request *http,
                          struct registry_execution *row, struct http_reply *reply);

@@ -4,6 +4,7 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/lookup.h"
+#include "api/daemon/routes/turn.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/artifacts_read.h"
 #include "base/clock.h"
@@ -149,12 +150,18 @@ static void release_file(void *ctx)
     artifact_reader_close(ctx);
 }
 
-int daemon_reply_file(struct http_reply *reply, int fd, const char *path, struct err *err)
+int daemon_reply_file(struct daemon *d, const char *tenant, struct http_reply *reply, int fd,
+                      const char *path, struct err *err)
 {
+    _cleanup_turn_ struct turn turn = {0};
+    _cleanup_fd_ int archive = fd;
     struct artifact_reader *reader;
     uint64_t bytes = 0;
-    int r = artifact_reader_open(fd, path, &reader, &bytes, err);
+    int r = turn_take(&turn, d, TURN_LOOK, tenant, err);
 
+    if (r < 0)
+        return r;
+    r = artifact_reader_open(fd_steal(&archive), path, &reader, &bytes, err);
     if (r < 0)
         return r;
     http_reply_empty(reply, 200);
@@ -175,14 +182,14 @@ int daemon_reply_file(struct http_reply *reply, int fd, const char *path, struct
 void route_execution_file(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
-    const char *path = request->params[1];
-    int fd = open_files(d, request->caller.tenant, request->params[0], reply);
+    const char *tenant = request->caller.tenant, *path = request->params[1];
+    int fd = open_files(d, tenant, request->params[0], reply);
     struct err err = {0};
     int r;
 
     if (fd < 0)
         return;
-    r = daemon_reply_file(reply, fd, path, &err);
+    r = daemon_reply_file(d, tenant, reply, fd, path, &err);
     if (r == -ENOENT)
         (void)err_set(&err, ENOENT, "execution %s left no file %.200s", request->params[0],
                       path);

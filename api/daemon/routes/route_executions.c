@@ -10,6 +10,7 @@
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/placement.h"
 #include "api/daemon/routes/request.h"
+#include "api/daemon/routes/turn.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_text.h"
 #include "api/skill/sha256.h"
@@ -37,6 +38,7 @@ struct creation {
     struct execution *e;                  /* the draft, once there is one; a reference */
     struct skill skill;
     struct skill_archive archive;
+    struct turn turn;               /* while the archive of a large registered skill is there */
     char packages[SHA256_HEX_SIZE]; /* the digest of what its wheels hold; "": none */
     bool is_doubtful;               /* another node may have accepted it */
     char *refusal;                  /* owned: accepted, but it cannot run */
@@ -50,6 +52,7 @@ static void creation_finish(struct creation *c)
     execution_unref(c->e);
     skill_finish(&c->skill);
     skill_archive_finish(&c->archive);
+    turn_end(&c->turn);
     free(c->refusal);
     free(c->repeated);
 }
@@ -249,6 +252,10 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
         }
         return set_skill(c->e, q->skill, q->version, "", reply);
     }
+    if (r < 0)
+        return failure_reply(reply, r, &err);
+    if (c->e->job.skill.len > TURN_SKILL_BYTES)
+        r = turn_take(&c->turn, c->daemon, TURN_PREPARE, c->tenant, &err);
     if (r < 0)
         return failure_reply(reply, r, &err);
     /* It was good when it was stored: whatever is wrong now is ours. */

@@ -196,6 +196,7 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     const char *tenant = request->caller.tenant, *id = request->params[0];
     _cleanup_live_ struct live live = {0};
     struct registry_execution *row = &live.row;
+    _cleanup_turn_ struct turn turn = {0};
     struct unfinished known;
 
     if (!live_lookup(d, tenant, id, LIMIT_LOG_BYTES, &live, reply))
@@ -203,7 +204,7 @@ void route_execution_get(void *ctx, struct http_request *request, struct http_re
     known = live.e ? unfinished_here(live.e) : unfinished_elsewhere(&live);
     /* Read after the state: what ended in between has its result by now. */
     if ((live.e && !lookup_row(d, tenant, id, row, reply)) ||
-        (!is_told_now(live.e) && !lookup_result(d, request, row, reply)))
+        (!is_told_now(live.e) && !lookup_result(d, request, row, &turn, reply)))
         return;
     if (row->result)
         lookup_reply_result(d, request, row, reply);
@@ -235,11 +236,12 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
 {
     struct daemon *d = ctx;
     _cleanup_live_ struct live live = {0};
+    _cleanup_turn_ struct turn turn = {0};
     struct buf text = buf_init(4 * LIMIT_LOG_BYTES);
     int r;
 
     if (!live_lookup(d, request->caller.tenant, request->params[0], 0, &live, reply) ||
-        !lookup_result(d, request, &live.row, reply))
+        !lookup_result(d, request, &live.row, &turn, reply))
         return;
     r = live.row.result ? read_member(live.row.result, "logs", &text)
                         : copy_log(d, &live, &text);

@@ -126,6 +126,18 @@ struct listing {
     bool truncated;
 };
 
+/* Tells visit of the files of a tenant's tree, which it takes over, by turns. As of
+ * artifact_each. */
+static int walk(struct daemon *d, int tree_fd, const char *tenant, artifact_visit *visit,
+                struct listing *l, struct err *err)
+{
+    _cleanup_turn_ struct turn turn = {0};
+    _cleanup_fd_ int fd = tree_fd;
+    int r = turn_take(&turn, d, TURN_LOOK, tenant, err);
+
+    return r < 0 ? r : artifact_each(fd_steal(&fd), visit, l, err);
+}
+
 static int list_name(void *ctx, const char *path, uint64_t bytes)
 {
     struct listing *l = ctx;
@@ -155,7 +167,7 @@ void route_session_get(void *ctx, struct http_request *request, struct http_repl
         return;
     open_session(&w, d, &row);
     json_write_open(&w, "files_list", '[');
-    r = artifact_each(fd_steal(&fd), list_name, &listing, &err);
+    r = walk(d, fd_steal(&fd), request->caller.tenant, list_name, &listing, &err);
     json_write_close(&w, ']');
     json_write_bool(&w, "truncated", listing.truncated);
     json_write_close(&w, '}');
@@ -201,7 +213,7 @@ static int list_files(struct listing *l, const char *tenant, const char *id,
 
     if (r < 0)
         return r == -ENOENT ? 0 : r;
-    r = artifact_each(fd_steal(&fd), list_file, l, err);
+    r = walk(l->d, fd_steal(&fd), tenant, list_file, l, err);
     return r < 0 ? r : 0;
 }
 
@@ -239,7 +251,7 @@ void route_session_file(void *ctx, struct http_request *request, struct http_rep
 
     if (!look_at_path(ctx, request, &row, &fd, reply))
         return;
-    r = daemon_reply_file(reply, fd_steal(&fd), path, &err);
+    r = daemon_reply_file(ctx, request->caller.tenant, reply, fd_steal(&fd), path, &err);
     if (r == -ENOENT)
         (void)err_set(&err, ENOENT, "session %s has no file %.200s", row.id, path);
     if (r < 0)
@@ -385,7 +397,7 @@ static int take(struct cut *cut, struct err *err)
 /* At its turn. */
 static int open_cut(struct cut *cut, struct err *err)
 {
-    int r = turn_take(&cut->turn, cut->daemon, cut->tenant, err);
+    int r = turn_take(&cut->turn, cut->daemon, TURN_ARCHIVE, cut->tenant, err);
 
     if (r < 0)
         return r;

@@ -22,8 +22,6 @@
 
 #define LIST_MAX (64 * LIMIT_MIB)
 #define SHOW_MAX (32 * LIMIT_MIB)
-/* What is known of the files of a smaller skill takes little memory. */
-#define TURN_BYTES LIMIT_MIB
 
 /* The members that the list and the single skill have in common. */
 static void write_row(struct json_writer *w, const struct registry_skill *row)
@@ -212,8 +210,8 @@ static bool take_turn(struct daemon *d, const char *tenant, const struct registe
     struct stat tar;
     int r = 0;
 
-    if (fstat(found->fd, &tar) < 0 || (uint64_t)tar.st_size > TURN_BYTES)
-        r = turn_take(turn, d, tenant, &err);
+    if (fstat(found->fd, &tar) < 0 || (uint64_t)tar.st_size > TURN_SKILL_BYTES)
+        r = turn_take(turn, d, TURN_ARCHIVE, tenant, &err);
     return failure_or_true(reply, r, &err);
 }
 
@@ -248,7 +246,7 @@ static int read_needs(struct daemon *d, const char *tenant, const struct registe
     _cleanup_images_ struct images *images = image_tables_now(d->images);
     struct image_choice choice;
     _cleanup_skill_archive_ struct skill_archive archive = {0};
-    int r = turn_take(&turn, d, tenant, err);
+    int r = turn_take(&turn, d, TURN_ARCHIVE, tenant, err);
 
     if (r < 0)
         return r;

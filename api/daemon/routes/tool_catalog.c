@@ -245,7 +245,7 @@ static int open_archive(struct listing *l, const char *digest, struct err *err)
     fd = objects_get(l->d->objects, digest, err);
     l->is_cut_off |= fd == -EAGAIN;
     l->turn = (struct turn){0};
-    r = turn_take(&l->turn, l->d, l->tenant, &l->err);
+    r = turn_take(&l->turn, l->d, TURN_ARCHIVE, l->tenant, &l->err);
     return r < 0 ? r : fd_steal(&fd);
 }
 
@@ -281,7 +281,7 @@ static int add_all(struct listing *l, struct err *err)
 /* All archives of a tenant are read. */
 static int load(struct listing *l, struct err *err)
 {
-    int r = turn_take(&l->turn, l->d, l->tenant, err);
+    int r = turn_take(&l->turn, l->d, TURN_ARCHIVE, l->tenant, err);
 
     if (r < 0)
         return r;

@@ -5,20 +5,44 @@
 
 #include <errno.h>
 
+/* How many have one at once. */
+#define PLACES 4u
 /* How long one waits. */
 #define WAIT_NS (10 * NS_PER_SECOND)
 
-int turn_take(struct turn *turn, struct daemon *d, const char *tenant, struct err *err)
+static const char *const busy[TURN_KINDS] = {
+    [TURN_PREPARE] = "executions of large skills are being prepared",
+    [TURN_ARCHIVE] = "archives are being looked at",
+    [TURN_LOOK] = "files and results are being looked at",
+};
+
+int turns_create(struct daemon *d)
 {
-    int r = fair_gate_enter(d->ingest_gate, tenant, &turn->entry,
-                            clock_monotonic_ns() + WAIT_NS, NULL);
+    for (size_t i = 0; i < TURN_KINDS; i++) {
+        d->turns[i] = fair_gate_create(PLACES);
+        if (!d->turns[i])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+void turns_destroy(struct daemon *d)
+{
+    for (size_t i = 0; i < TURN_KINDS; i++)
+        fair_gate_destroy(d->turns[i]);
+}
+
+int turn_take(struct turn *turn, struct daemon *d, enum daemon_turn kind, const char *tenant,
+              struct err *err)
+{
+    struct fair_gate *gate = d->turns[kind];
+    int r = fair_gate_enter(gate, tenant, &turn->entry, clock_monotonic_ns() + WAIT_NS, NULL);
 
     if (r == -EBUSY)
-        return err_set(err, EBUSY,
-                       "too many archives are being looked at already: try again in a moment");
+        return err_set(err, EBUSY, "too many %s already: try again in a moment", busy[kind]);
     if (r < 0)
         return err_no_memory(err);
-    turn->gate = d->ingest_gate;
+    turn->gate = gate;
     return 0;
 }
 

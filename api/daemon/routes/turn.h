@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A turn at looking into archives, which takes memory and time: a few requests have one at
- * once, and tenants get theirs by turns.
+ * A turn at what takes memory and time: of each kind a few requests have one at once, and
+ * tenants get theirs by turns.
  */
 #ifndef SKILLVM_API_DAEMON_ROUTES_TURN_H
 #define SKILLVM_API_DAEMON_ROUTES_TURN_H
@@ -10,13 +10,22 @@
 #include "api/daemon/routes/daemon.h"
 #include "base/err.h"
 
+/* A skill with a smaller archive takes little memory, and no turns. */
+#define TURN_SKILL_BYTES (1u << 20)
+
 struct turn {
     struct fair_gate *gate; /* NULL: it was not taken */
     struct fair_gate_entry entry;
 };
 
-/* Waits for it. *turn is zeroed, and stays where it is until it ends. 0; -EBUSY; -ENOMEM. */
-int turn_take(struct turn *turn, struct daemon *d, const char *tenant, struct err *err);
+/* Makes d->turns. 0 or -ENOMEM. */
+int turns_create(struct daemon *d);
+/* Nobody may have one or wait. Safe on zeroed ones. */
+void turns_destroy(struct daemon *d);
+
+/* Waits for one. *turn is zeroed, and stays where it is until it ends. 0; -EBUSY; -ENOMEM. */
+int turn_take(struct turn *turn, struct daemon *d, enum daemon_turn kind, const char *tenant,
+              struct err *err);
 /* Safe on a zeroed one. */
 void turn_end(struct turn *turn);
 #define _cleanup_turn_ __attribute__((cleanup(turn_end)))

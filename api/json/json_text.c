@@ -98,10 +98,12 @@ bool json_text_has_nul(const char *text, size_t len)
 
 static int append_escaped(struct buf *out, uint8_t c)
 {
-    static const char from[] = "\"\\\n\r\t", to[] = "\"\\nrt";
+    static const char from[] = "\"\\\n\r\t", to[] = "\"\\nrt", hex[] = "0123456789abcdef";
     const char *simple = c > 0 ? strchr(from, c) : NULL;
 
-    return simple ? buf_printf(out, "\\%c", to[simple - from]) : buf_printf(out, "\\u%04x", c);
+    return simple ? buf_append(out, (const char[]){'\\', to[simple - from]}, 2)
+                  : buf_append(
+                        out, (const char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
 }
 
 int json_append_string(struct buf *out, const void *data, size_t len)

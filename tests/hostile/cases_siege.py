@@ -159,7 +159,10 @@ def ways(key, result):
 
 def check_others(daemon, other, what):
     check_health(daemon, what, PROBES)
-    check_in("hello", run(other, "hello")["stdout"], f"another's execution during {what}")
+    ran = run(other, "hello")
+    check_in("hello", ran["stdout"], f"another's execution during {what}")
+    search = other.request("GET", f"/v1/executions/{ran['execution_id']}/files/none")
+    check_equal(search[0], 404, f"another's search for a file during {what}")
     disk = os.statvfs(daemon.data)
     free = disk.f_bavail * disk.f_frsize
     check(free >= WATERMARK, f"{free >> 20} MiB of disk left during {what}")
@@ -179,8 +182,11 @@ def a_tenant_besieges_the_others_in_vain(world):
         hostile = TcpClient(port, key)
         other = TcpClient(port, make_tenant(daemon, "other"))
         push(hostile, BIG, "big")
-        push(other, 'print("hello")', "hello")
+        push(other, 'print("hello"); open("/sandbox/out/here", "w").close()', "hello")
         result = run(hostile, "big")
+        path = f"/v1/executions/{result['execution_id']}"
+        check_equal(hostile.request("HEAD", path)[0], 200, "a look at a large result")
+        check_equal(hostile.request("HEAD", f"{path}/files/none")[0], 404, "a search")
         run(other, "hello")
         for title, n, begin, step in ways(key, result):
             until = time.monotonic() + SECONDS

@@ -158,7 +158,8 @@ struct skill_source {
     const struct chooser_packages *packages;
 };
 
-/* Opens those that are not yet. The descriptor is the caller's; -1: nothing was opened. */
+/* Opens those that are not yet, before a turn: nobody else waits while they come from the
+ * servers of a cluster. The descriptor is the caller's; -1: nothing was opened. */
 static int open_packages(struct daemon *d, struct chooser_packages *packages, int *ret_fd,
                          struct err *err)
 {
@@ -174,26 +175,25 @@ static int open_packages(struct daemon *d, struct chooser_packages *packages, in
     return 0;
 }
 
-static int look(struct daemon *d, const struct images *images, const char *tenant,
-                const struct skill_source *u, const char *identity, const char *lang,
-                image_set_t allowed, struct image_choice *ret, struct err *err)
+static int take_turn(struct daemon *d, const char *tenant, struct chooser_packages *packages,
+                     int *ret_fd, struct turn *turn, struct err *err)
 {
-    struct chooser_packages packages = *u->packages;
-    _cleanup_fd_ int fd = -1;
-    _cleanup_turn_ struct turn turn = {0};
+    int r = open_packages(d, packages, ret_fd, err);
+
+    return r < 0 ? r : turn_take(turn, d, TURN_ARCHIVE, tenant, err);
+}
+
+/* At a turn, with its packages open. */
+static int look(struct daemon *d, const struct images *images, const struct skill_source *u,
+                const char *identity, const char *lang, image_set_t allowed,
+                struct image_choice *ret, struct err *err)
+{
     _cleanup_needs_ struct needs needs = {0};
-    /* Nobody else waits while they come from the servers of a cluster. */
-    int r = open_packages(d, &packages, &fd, err);
+    int r = needs_read(u->tar_fd, u->archive, u->skill, &needs, err);
 
     if (r < 0)
         return r;
-    r = turn_take(&turn, d, TURN_ARCHIVE, tenant, err);
-    if (r < 0)
-        return r;
-    r = needs_read(u->tar_fd, u->archive, u->skill, &needs, err);
-    if (r < 0)
-        return r;
-    r = bring(d, images, &packages, &needs, err);
+    r = bring(d, images, u->packages, &needs, err);
     if (r < 0)
         return r;
     choices_make(d->choices, images, identity, lang, allowed, &needs, ret);
@@ -236,7 +236,11 @@ static bool refuse(const struct execution *e, const char *named, image_set_t all
 static int choose(struct daemon *d, const struct skill_source *u, const char *lang,
                   const char *image, image_set_t allowed, struct execution *e, struct err *err)
 {
+    struct chooser_packages packages = *u->packages;
+    const struct skill_source opened = {u->skill, u->archive, u->tar_fd, &packages};
     char identity[SHA256_HEX_SIZE];
+    _cleanup_turn_ struct turn turn = {0};
+    _cleanup_fd_ int fd = -1;
     int r = identify(e->skill_digest, u->packages, identity, err);
 
     if (r < 0)
@@ -244,7 +248,8 @@ static int choose(struct daemon *d, const struct skill_source *u, const char *la
     r = choose_known(d, e->images, identity, lang, image, u->skill->image, allowed, &e->image);
     if (r != 0)
         return r < 0 ? r : 0;
-    return look(d, e->images, e->tenant, u, identity, lang, allowed, &e->image, err);
+    r = take_turn(d, e->tenant, &packages, &fd, &turn, err);
+    return r < 0 ? r : look(d, e->images, &opened, identity, lang, allowed, &e->image, err);
 }
 
 bool chooser_choose(struct daemon *d, const struct skill *skill,
@@ -276,10 +281,12 @@ int chooser_find(struct daemon *d, const struct images *images, const char *tena
                  const char *digest, const struct chooser_packages *packages, const char *lang,
                  const char *named, struct image_choice *ret, struct err *err)
 {
+    struct chooser_packages opened = *packages;
     char identity[SHA256_HEX_SIZE];
+    _cleanup_turn_ struct turn turn = {0};
     _cleanup_skill_archive_ struct skill_archive archive = {0};
     _cleanup_skill_ struct skill skill = {0};
-    _cleanup_fd_ int fd = -1;
+    _cleanup_fd_ int fd = -1, packages_fd = -1;
     image_set_t allowed = 0;
     int r = read_allowed(d, images, tenant, &allowed, err);
 
@@ -292,9 +299,11 @@ int chooser_find(struct daemon *d, const struct images *images, const char *tena
     if (r != 0)
         return r < 0 ? err_set(err, EACCES, "its image may not be used") : 0;
     fd = objects_get(d->objects, digest, err);
-    r = fd < 0 ? fd : skill_archive_reload(fd, digest, &archive, &skill, err);
-    return r < 0
-               ? r
-               : look(d, images, tenant, &(struct skill_source){&skill, &archive, fd, packages},
-                      identity, lang, allowed, ret, err);
+    r = fd < 0 ? fd : take_turn(d, tenant, &opened, &packages_fd, &turn, err);
+    if (r < 0)
+        return r;
+    r = skill_archive_reload(fd, digest, &archive, &skill, err);
+    return r < 0 ? r
+                 : look(d, images, &(struct skill_source){&skill, &archive, fd, &opened},
+                        identity, lang, allowed, ret, err);
 }

@@ -35,7 +35,8 @@
 enum daemon_turn {
     TURN_PREPARE, /* an execution of a large registered skill, whose files are all known then */
     TURN_ARCHIVE, /* looking into an archive that comes, or into a registered skill's */
-    TURN_LOOK,    /* looking for a file in what was left, or at a large result */
+    TURN_LOOK,    /* looking for a file in what was left, or at a large result or log */
+    TURN_ROWS,    /* a list, or a file that is stored: others' rows wait for milliseconds */
     TURN_KINDS,
 };
 

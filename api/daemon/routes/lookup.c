@@ -5,13 +5,11 @@
 #include "api/daemon/terms/ids.h"
 #include "api/skill/sha256.h"
 #include "base/clock.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-/* What is longer is looked at by turns. */
-#define LARGE (256u * 1024u)
 
 /* What cannot be an id is no different from one that nobody has. */
 static int find_row(struct daemon *d, const char *tenant, const char *id,
@@ -31,16 +29,32 @@ bool lookup_row(struct daemon *d, const char *tenant, const char *id,
     return r == 0 || failure_of(reply, r, "execution", id, &err);
 }
 
+/* A turn at a large one, which is here by then: nobody has a turn while he waits for servers.
+ */
+static int take_turn(struct daemon *d, const struct registry_execution *row, struct turn *turn,
+                     struct err *err)
+{
+    _cleanup_fd_ int fd = -1;
+
+    if (row->result_bytes <= TURN_LOOK_BYTES)
+        return 0;
+    if (row->node[0] && row->result_digest) {
+        fd = objects_get(d->objects, row->result_digest, err);
+        if (fd < 0)
+            return fd;
+    }
+    return turn_take(turn, d, TURN_LOOK, row->tenant, err);
+}
+
 bool lookup_result(struct daemon *d, struct http_request *http, struct registry_execution *row,
                    struct turn *turn, struct http_reply *reply)
 {
     struct err err = {0};
-    int r = 0;
+    int r;
 
     if (!http_request_hold_answer(http, row->result_bytes))
         return false;
-    if (row->result_bytes > LARGE)
-        r = turn_take(turn, d, TURN_LOOK, row->tenant, &err);
+    r = take_turn(d, row, turn, &err);
     if (r < 0)
         return failure_reply(reply, r, &err);
     r = ledger_read_result(d->registry, d->objects, row, &err);

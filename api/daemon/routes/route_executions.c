@@ -45,14 +45,19 @@ struct creation {
     char *repeated; /* owned: the id of the execution that this request began before */
 };
 
+static void forget_archive(struct creation *c)
+{
+    skill_archive_finish(&c->archive);
+    turn_end(&c->turn);
+}
+
 static void creation_finish(struct creation *c)
 {
     request_finish(&c->request);
     engine_leave_turn(c->daemon->engine, c->e);
     execution_unref(c->e);
     skill_finish(&c->skill);
-    skill_archive_finish(&c->archive);
-    turn_end(&c->turn);
+    forget_archive(c);
     free(c->refusal);
     free(c->repeated);
 }
@@ -254,7 +259,8 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
     }
     if (r < 0)
         return failure_reply(reply, r, &err);
-    if (c->e->job.skill.len > TURN_SKILL_BYTES)
+    /* Of another node's there are no more at once than threads that take them. */
+    if (c->e->job.skill.len > TURN_SKILL_BYTES && !c->given)
         r = turn_take(&c->turn, c->daemon, TURN_PREPARE, c->tenant, &err);
     if (r < 0)
         return failure_reply(reply, r, &err);
@@ -503,13 +509,13 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     c->e->fresh = c->request.is_fresh;
     c->e->job.has_session = c->e->session;
     c->e->job.skill.len = (uint64_t)tar.st_size;
-    if (!c->request.code && !put_on_disk(c, http, reply))
+    if ((!c->request.code && !put_on_disk(c, http, reply)) || !plan(c, reply))
         return false;
+    /* What follows may wait for others. */
+    forget_archive(c);
     r = inputs_open(c->daemon, http, &c->request, text, c->e, &files, &err);
     /* Who has no room for them has said so. */
     if (reply->status != 0 || !failure_or_true(reply, r, &err))
-        return false;
-    if (!plan(c, reply))
         return false;
     if (!upload && !place(c, http, text, len, reply))
         return false;

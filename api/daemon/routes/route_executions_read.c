@@ -3,6 +3,7 @@
 #include "api/daemon/engine/result.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/event_stream.h"
+#include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/live.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/page.h"
@@ -96,6 +97,15 @@ static void write_row(struct json_writer *w, const struct registry_execution *ro
     json_write_close(w, '}');
 }
 
+static int read_page(struct daemon *d, const char *tenant, const struct registry_page *page,
+                     struct registry_execution *rows, size_t *ret_n, struct err *err)
+{
+    _cleanup_turn_ struct turn turn = {0};
+    int r = turn_take(&turn, d, TURN_ROWS, tenant, err);
+
+    return r < 0 ? r : registry_execution_list(d->registry, tenant, page, rows, ret_n, err);
+}
+
 void route_execution_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -111,7 +121,7 @@ void route_execution_list(void *ctx, struct http_request *request, struct http_r
 
     if (!parse_query(request, &page, &place, reply))
         return;
-    r = registry_execution_list(d->registry, request->caller.tenant, &page, rows, &n, &err);
+    r = read_page(d, request->caller.tenant, &page, rows, &n, &err);
     page_open(&w, "executions");
     for (size_t i = 0; i < n; i++) {
         const char *status = status_of(d, &rows[i], &tries);
@@ -223,12 +233,18 @@ static int read_member(const char *result, const char *key, struct buf *out)
     return json_find(object, key, &value) ? json_append_decoded(out, value) : -ENOENT;
 }
 
-static int copy_log(struct daemon *d, struct live *live, struct buf *out)
+/* Of a large one there is three times as much, and more, until it is sent: by turns. */
+static int copy_log(struct daemon *d, struct live *live, struct buf *out, struct err *err)
 {
     _cleanup_buf_ struct buf raw = buf_init(LIMIT_LOG_BYTES);
+    _cleanup_turn_ struct turn turn = {0};
     struct utf8_tail tail = {0};
-    int r = live->e ? execution_copy_log(live->e, &raw) : live_copy_log(d, live, &raw);
+    bool is_large = live->e && execution_log_memory(live->e) > TURN_LOOK_BYTES;
+    int r = is_large ? turn_take(&turn, d, TURN_LOOK, live->e->tenant, err) : 0;
 
+    if (r < 0)
+        return r;
+    r = live->e ? execution_copy_log(live->e, &raw) : live_copy_log(d, live, &raw);
     return r < 0 ? r : utf8_repair(&tail, raw.data, raw.len, true, out);
 }
 
@@ -238,16 +254,19 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
     _cleanup_live_ struct live live = {0};
     _cleanup_turn_ struct turn turn = {0};
     struct buf text = buf_init(4 * LIMIT_LOG_BYTES);
+    struct err err = {0};
     int r;
 
     if (!live_lookup(d, request->caller.tenant, request->params[0], 0, &live, reply) ||
         !lookup_result(d, request, &live.row, &turn, reply))
         return;
     r = live.row.result ? read_member(live.row.result, "logs", &text)
-                        : copy_log(d, &live, &text);
+                        : copy_log(d, &live, &text, &err);
     if (r < 0) {
         buf_finish(&text);
-        http_reply_error(reply, 500, "internal_error", "cannot read the log: %s", strerror(-r));
+        if (!err.code)
+            (void)err_set_errno(&err, -r, "cannot read the log");
+        (void)failure_reply(reply, r == -EBUSY ? r : -EIO, &err);
         return;
     }
     http_reply_empty(reply, 200);

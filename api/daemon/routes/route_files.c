@@ -6,6 +6,7 @@
 #include "api/daemon/routes/page.h"
 #include "api/daemon/routes/request.h"
 #include "api/daemon/routes/session_files.h"
+#include "api/daemon/routes/turn.h"
 #include "api/daemon/routes/uploads.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
@@ -110,6 +111,17 @@ static bool given(const struct http_request *request, unsigned parameter)
     return request->query[parameter] && *request->query[parameter];
 }
 
+static int read_rows(struct daemon *d, const char *tenant, size_t offset, size_t max,
+                     struct registry_file *rows, size_t *ret_n, struct err *err)
+{
+    _cleanup_turn_ struct turn turn = {0};
+    int r = turn_take(&turn, d, TURN_ROWS, tenant, err);
+
+    return r < 0 ? r
+                 : registry_file_list(d->registry, tenant, clock_realtime_ns(), offset, max,
+                                      rows, ret_n, err);
+}
+
 void route_file_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -122,17 +134,15 @@ void route_file_list(void *ctx, struct http_request *request, struct http_reply 
     if (!page_range(request->query[LIST_LIMIT], request->query[LIST_OFFSET], &limit, &offset,
                     reply))
         return;
-    /* No file that is kept belongs to an execution. */
-    if (given(request, LIST_EXECUTION))
-        offset = PAGE_OFFSET_MAX;
-    if (given(request, LIST_SESSION)) {
+    if (given(request, LIST_SESSION) && !given(request, LIST_EXECUTION)) {
         session_files_reply(d, request, request->query[LIST_SESSION], limit, offset, reply);
         return;
     }
     rows = calloc(limit, sizeof(*rows));
-    r = rows ? registry_file_list(d->registry, request->caller.tenant, clock_realtime_ns(),
-                                  offset, limit, rows, &n, &err)
-             : err_no_memory(&err);
+    r = rows ? 0 : err_no_memory(&err);
+    /* No file that is kept belongs to an execution. */
+    if (rows && !given(request, LIST_EXECUTION))
+        r = read_rows(d, request->caller.tenant, offset, limit, rows, &n, &err);
     json_write_open(&w, NULL, '[');
     for (size_t i = 0; i < n; i++) {
         write_file(&w, &rows[i]);

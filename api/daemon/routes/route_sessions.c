@@ -51,6 +51,16 @@ static void open_session(struct json_writer *w, struct daemon *d,
     write_expiry(w, d, row);
 }
 
+static int read_rows(struct daemon *d, const char *tenant, struct registry_session *rows,
+                     size_t *ret_n, struct err *err)
+{
+    _cleanup_turn_ struct turn turn = {0};
+    int r = turn_take(&turn, d, TURN_ROWS, tenant, err);
+
+    return r < 0 ? r
+                 : registry_session_list(d->registry, tenant, LIMIT_SESSIONS, rows, ret_n, err);
+}
+
 void route_session_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -58,9 +68,7 @@ void route_session_list(void *ctx, struct http_request *request, struct http_rep
     _cleanup_free_ struct registry_session *rows = calloc(LIMIT_SESSIONS, sizeof(*rows));
     struct err err = {0};
     size_t n = 0;
-    int r = rows ? registry_session_list(d->registry, request->caller.tenant, LIMIT_SESSIONS,
-                                         rows, &n, &err)
-                 : err_no_memory(&err);
+    int r = rows ? read_rows(d, request->caller.tenant, rows, &n, &err) : err_no_memory(&err);
 
     json_write_open(&w, NULL, '[');
     for (size_t i = 0; i < n; i++) {
@@ -319,7 +327,6 @@ struct cut {
     struct registry_session row;    /* as it is to be; borrows */
     int from_fd, to_fd;
     char digest[SHA256_HEX_SIZE]; /* of what to_fd has */
-    struct turn turn;
 };
 
 static void cut_finish(struct cut *cut)
@@ -329,17 +336,19 @@ static void cut_finish(struct cut *cut)
     registry_session_finish(&cut->before);
     fd_close(&cut->from_fd);
     fd_close(&cut->to_fd);
-    turn_end(&cut->turn);
 }
 #define _cleanup_cut_ __attribute__((cleanup(cut_finish)))
 
-/* Beside the lock of the store: it may be much. */
+/* At its turn, and beside the lock of the store: it may be much. */
 static int cut_file(struct cut *cut, const char *path, struct err *err)
 {
+    _cleanup_turn_ struct turn turn = {0};
     uint64_t content = 0;
     struct stat st;
-    int r;
+    int r = turn_take(&turn, cut->daemon, TURN_ARCHIVE, cut->tenant, err);
 
+    if (r < 0)
+        return r;
     cut->to_fd = store_temporary(cut->daemon->store);
     if (cut->to_fd < 0)
         return err_set_errno(err, -cut->to_fd, "cannot create a temporary file");
@@ -394,14 +403,10 @@ static int take(struct cut *cut, struct err *err)
     return r;
 }
 
-/* At its turn. */
 static int open_cut(struct cut *cut, struct err *err)
 {
-    int r = turn_take(&cut->turn, cut->daemon, TURN_ARCHIVE, cut->tenant, err);
+    int r = take(cut, err);
 
-    if (r < 0)
-        return r;
-    r = take(cut, err);
     return r < 0 ? r
                  : look_at(cut->daemon, cut->tenant, cut->id, &cut->before, &cut->from_fd, err);
 }

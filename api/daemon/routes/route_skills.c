@@ -52,6 +52,14 @@ static int list_one(void *ctx, const struct registry_skill *row)
     return http_request_hold_answer(list->request, list->w.out.len) ? 0 : -EDQUOT;
 }
 
+static int list_all(struct daemon *d, const char *tenant, struct listing *list, struct err *err)
+{
+    _cleanup_turn_ struct turn turn = {0};
+    int r = turn_take(&turn, d, TURN_ROWS, tenant, err);
+
+    return r < 0 ? r : registry_skill_each(d->registry, tenant, list_one, list, err);
+}
+
 void route_skill_list(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     struct daemon *d = ctx;
@@ -60,7 +68,7 @@ void route_skill_list(void *ctx, struct http_request *request, struct http_reply
     int r;
 
     json_write_open(&list.w, NULL, '[');
-    r = registry_skill_each(d->registry, request->caller.tenant, list_one, &list, &err);
+    r = list_all(d, request->caller.tenant, &list, &err);
     json_write_close(&list.w, ']');
     if (reply->status != 0) {
         buf_finish(&list.w.out);

@@ -317,6 +317,7 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
 {
     _cleanup_tool_catalog_ struct tool_catalog tools = {0};
     _cleanup_registry_skill_ struct registry_skill row = {0};
+    _cleanup_turn_ struct turn turn = {0};
     _cleanup_fd_ int fd = -1;
     char clean[TOOL_NAME_SIZE];
     bool known;
@@ -327,6 +328,9 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
     fd = objects_get(d->objects, row.digest, err);
     if (fd < 0)
         return fd;
+    r = turn_take(&turn, d, TURN_ARCHIVE, tenant, err);
+    if (r < 0)
+        return r;
     r = add_skill(fd, &row, &tools, err);
     if (r == 0 && (tools.n != 1 || tools.items[0].script))
         r = -ENOENT;

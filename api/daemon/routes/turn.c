@@ -5,21 +5,23 @@
 
 #include <errno.h>
 
-/* How many have one at once. */
-#define PLACES 4u
 /* How long one waits. */
 #define WAIT_NS (10 * NS_PER_SECOND)
 
-static const char *const busy[TURN_KINDS] = {
-    [TURN_PREPARE] = "executions of large skills are being prepared",
-    [TURN_ARCHIVE] = "archives are being looked at",
-    [TURN_LOOK] = "files and results are being looked at",
+static const struct {
+    unsigned places; /* how many have one at once */
+    const char *busy;
+} kinds[TURN_KINDS] = {
+    [TURN_PREPARE] = {8, "executions of large skills are being prepared"},
+    [TURN_ARCHIVE] = {4, "archives are being looked at"},
+    [TURN_LOOK] = {4, "files and results are being looked at"},
+    [TURN_ROWS] = {4, "lists are being made"},
 };
 
 int turns_create(struct daemon *d)
 {
     for (size_t i = 0; i < TURN_KINDS; i++) {
-        d->turns[i] = fair_gate_create(PLACES);
+        d->turns[i] = fair_gate_create(kinds[i].places);
         if (!d->turns[i])
             return -ENOMEM;
     }
@@ -39,7 +41,8 @@ int turn_take(struct turn *turn, struct daemon *d, enum daemon_turn kind, const 
     int r = fair_gate_enter(gate, tenant, &turn->entry, clock_monotonic_ns() + WAIT_NS, NULL);
 
     if (r == -EBUSY)
-        return err_set(err, EBUSY, "too many %s already: try again in a moment", busy[kind]);
+        return err_set(err, EBUSY, "too many %s already: try again in a moment",
+                       kinds[kind].busy);
     if (r < 0)
         return err_no_memory(err);
     turn->gate = gate;

@@ -11,7 +11,9 @@
 #include "base/err.h"
 
 /* A skill with a smaller archive takes little memory, and no turns. */
-#define TURN_SKILL_BYTES (1u << 20)
+#define TURN_SKILL_BYTES (64u * 1024u)
+/* Nor does a smaller result or log. */
+#define TURN_LOOK_BYTES (256u * 1024u)
 
 struct turn {
     struct fair_gate *gate; /* NULL: it was not taken */

@@ -3,6 +3,7 @@
 
 #include "api/daemon/engine/file_changes.h"
 #include "api/daemon/engine/retention.h"
+#include "api/daemon/routes/turn.h"
 #include "api/daemon/terms/ids.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -92,6 +93,7 @@ static int store_everywhere(struct daemon *d, const char *tenant, int fd,
 int uploads_store(struct daemon *d, struct http_request *request, struct spool *upload,
                   struct registry_file *row, struct err *err)
 {
+    _cleanup_turn_ struct turn turn = {0};
     _cleanup_store_lock_ struct store *store = NULL;
     int fd = spool_to_fd(upload);
     int r;
@@ -112,6 +114,9 @@ int uploads_store(struct daemon *d, struct http_request *request, struct spool *
         return store_everywhere(d, request->caller.tenant, fd, row, err);
     /* Again under the lock, where it then takes no time: others wait for that lock. */
     (void)fsync(fd);
+    r = turn_take(&turn, d, TURN_ROWS, request->caller.tenant, err);
+    if (r < 0)
+        return r;
     store = store_lock(d->store);
     http_request_stored(request);
     return store_locked(d, store, request->caller.tenant, fd, row, err);

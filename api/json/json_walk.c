@@ -6,6 +6,24 @@
 #include <errno.h>
 #include <string.h>
 
+bool json_fits(struct json_slice value, size_t max)
+{
+    bool in_string = false;
+    size_t n = 1;
+
+    for (size_t i = 0; i < value.len && n <= max; i++) {
+        char c = value.data[i];
+
+        if (c == '"')
+            in_string = !in_string;
+        else if (in_string)
+            i += c == '\\';
+        else
+            n += c == ',' || c == '[' || c == '{';
+    }
+    return n <= max;
+}
+
 bool json_is_object(struct json_slice value)
 {
     return value.len > 1 && value.data[0] == '{';

@@ -27,6 +27,13 @@ struct json_items {
 /* The next item; false after the last one, or at once when it is no array. */
 bool json_items_next(struct json_items *items, struct json_slice *ret);
 
+/*
+ * Whether there are at most max values in it, itself and keys apart: each takes some 80 bytes
+ * of a tree that a parser makes of it, however short its text is. Where brackets are empty it
+ * counts one too many.
+ */
+bool json_fits(struct json_slice value, size_t max);
+
 /* The first character says what a value is. */
 bool json_is_object(struct json_slice value);
 bool json_is_array(struct json_slice value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/tools/arguments.h"
 
-#include "api/json/json_text.h"
+#include "api/json/json_walk.h"
 #include "base/cleanup.h"
 
 #include <cjson/cJSON.h>
@@ -16,7 +16,9 @@
 
 CLEANUP_WITH(cJSON *, cJSON_Delete)
 
-#define SHOWN 64 /* bytes of a stranger's text in a message */
+/* Of all arguments together. */
+#define VALUES_MAX 8192u
+#define SHOWN      64 /* bytes of a stranger's text in a message */
 
 struct filling {
     const cJSON *arguments;
@@ -479,11 +481,15 @@ static bool is_known(const struct filling *f, const struct parser *p, const char
 int arguments_to_argv(const struct parser *parser, const char *arguments, size_t len,
                       struct skill_strings *ret, struct err *err)
 {
-    _cleanup_(cJSON_Delete) cJSON *json = cJSON_ParseWithLength(arguments, len);
-    struct filling f = {.arguments = json, .argv = ret, .err = err};
+    const struct json_slice text = {arguments, len};
+    _cleanup_(cJSON_Delete) cJSON *json = NULL;
+    struct filling f = {.argv = ret, .err = err};
     const cJSON *item;
     int r;
 
+    if (!json_fits(text, VALUES_MAX))
+        return err_set(err, EINVAL, "the arguments have more than %u values", VALUES_MAX);
+    f.arguments = json = cJSON_ParseWithLength(arguments, len);
     if (json_text_has_nul(arguments, len))
         return err_set(err, EINVAL, "the arguments hold a NUL character");
     if (!cJSON_IsObject(json))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/tools/schema.h"
 
-#include "api/json/json_text.h"
+#include "api/json/json_walk.h"
 #include "api/skill/skill.h"
 #include "base/cleanup.h"
 
@@ -15,6 +15,10 @@
 CLEANUP_WITH(cJSON *, cJSON_Delete)
 
 #define SHOWN 64 /* bytes of a name in a message */
+
+/* Of an argument that is compared with choices. */
+#define ENUM_BYTES_MAX  (256u * 1024u)
+#define ENUM_VALUES_MAX 1024u
 
 static const cJSON *member(const cJSON *json, const char *key)
 {
@@ -59,7 +63,7 @@ static bool matches_type(struct json_slice value, const cJSON *type)
     return false;
 }
 
-/* 0, -EINVAL without a message, or -ENOMEM. */
+/* 0, -EINVAL without a message, or -ENOMEM. What is large is none of a schema's few choices. */
 static int match_enum(struct json_slice value, const cJSON *list)
 {
     const cJSON *item;
@@ -68,6 +72,8 @@ static int match_enum(struct json_slice value, const cJSON *list)
 
     if (!cJSON_IsArray(list))
         return 0;
+    if (value.len > ENUM_BYTES_MAX || !json_fits(value, ENUM_VALUES_MAX))
+        return -EINVAL;
     json = cJSON_ParseWithLength(value.data, value.len);
     cJSON_ArrayForEach(item, list) {
         found |= cJSON_Compare(item, json, true);

@@ -2,6 +2,7 @@
 /* Skills as tools, through a real daemon: definitions in every shape, and calls. */
 #include "tests/unit/cmocka_all.h"
 
+#include "tests/daemon/database.h"
 #include "tests/daemon/tools_world.h"
 
 #include "base/fd.h"
@@ -187,6 +188,11 @@ static void scripts_of_a_skill_without_an_entry(void **state)
     assert_null(strstr(a.body, "inner"));
     assert_null(strstr(a.body, "init"));
     answer_finish(&a);
+    /* Nobody reads its skill again to see that. */
+    assert_int_equal(database_number(&h,
+                                     "SELECT COUNT(*) FROM tool_schemas WHERE schema IS NULL"
+                                     " AND script = 'scripts/open.py'"),
+                     1);
     harness_expect(call("{\"name\":\"many_tools__open\",\"arguments\":{\"a\":[1]}}"), 200,
                    "\"input\":{\"a\":[1]}");
     harness_expect(call("{\"name\":\"many_tools__open\"}"), 200, ":\"scripts/open.py\",");

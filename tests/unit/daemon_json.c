@@ -413,9 +413,28 @@ static void writes_documents(void **state)
     assert_int_equal(out.len, 0);
 }
 
+static bool fits(const char *text, size_t max)
+{
+    return json_fits((struct json_slice){text, strlen(text)}, max);
+}
+
+static void counts_values(void **state)
+{
+    (void)state;
+    assert_true(fits("1", 1));
+    assert_true(fits("\"[,{\\\",[\"", 1));
+    assert_true(fits("[1,2]", 3));
+    assert_false(fits("[1,2]", 2));
+    assert_true(fits("{\"a,b\":[1],\"c\":{\"d\":2}}", 6));
+    assert_false(fits("{\"a,b\":[1],\"c\":{\"d\":2}}", 4));
+    assert_false(fits("[[[[[", 5));
+    assert_false(fits("\"a\\", 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_values),
         cmocka_unit_test(decodes_strings),
         cmocka_unit_test(takes_values),
         cmocka_unit_test(writes_documents),

@@ -404,6 +404,24 @@ static void refuses_what_is_too_large(void **state)
     expect_large("{\"skill\":\"a\",\"limits\":{\"%s\":1}}", 2 * LIMIT_MIB);
 }
 
+/* A value of one byte takes 80 in a tree of them, which is not made. */
+static void refuses_too_many_values(void **state)
+{
+    static const char *const members[] = {"args", "env", "network", "limits", "timeout"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        struct buf body = buf_init(LIMIT_MIB);
+
+        (void)buf_printf(&body, "{\"skill\":\"a\",\"%s\":[0", members[i]);
+        for (unsigned k = 0; k < 100000; k++)
+            (void)buf_append(&body, ",0", 2);
+        (void)buf_printf(&body, "]}");
+        expect(buf_cstr(&body), -EFBIG, "is too large");
+        buf_finish(&body);
+    }
+}
+
 static void knows_ids(void **state)
 {
     (void)state;
@@ -454,6 +472,7 @@ int main(void)
         cmocka_unit_test(leaves_reserved_variables_out),
         cmocka_unit_test(takes_what_changes_only_how_an_interpreter_runs),
         cmocka_unit_test(refuses_what_is_too_large),
+        cmocka_unit_test(refuses_too_many_values),
         cmocka_unit_test(knows_ids),
         cmocka_unit_test(makes_ids),
         cmocka_unit_test(inline_excludes_a_name),

@@ -203,6 +203,36 @@ static void expect_arguments(const char *schema, const char *arguments, const ch
         fail_msg("%s: %d %s", arguments, r, err.message);
 }
 
+/* An object of so many members. */
+static void write_object(struct buf *out, unsigned n)
+{
+    (void)buf_printf(out, "{\"k\":0");
+    for (unsigned i = 1; i < n; i++)
+        (void)buf_printf(out, ",\"k%u\":0", i);
+    (void)buf_printf(out, "}");
+}
+
+/* To compare it takes the square of its members, and its tree many times its bytes. */
+static void what_is_large_is_no_choice(void **state)
+{
+    static const unsigned sizes[] = {500, 5000};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct buf schema = buf_init(1u << 20), arguments = buf_init(1u << 20);
+
+        (void)buf_printf(&schema, "{\"properties\":{\"a\":{\"enum\":[1,");
+        write_object(&schema, sizes[i]);
+        (void)buf_printf(&schema, "]}}}");
+        (void)buf_printf(&arguments, "{\"a\":");
+        write_object(&arguments, sizes[i]);
+        (void)buf_printf(&arguments, "}");
+        expect_arguments(buf_cstr(&schema), buf_cstr(&arguments), i > 0 ? "one of" : NULL);
+        buf_finish(&schema);
+        buf_finish(&arguments);
+    }
+}
+
 static void schemas_are_checked(void **state)
 {
     static const char schema[] =
@@ -235,9 +265,13 @@ static void schemas_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_descriptions),  cmocka_unit_test(what_is_no_description),
-        cmocka_unit_test(what_is_no_action),   cmocka_unit_test(odd_choices_and_defaults),
-        cmocka_unit_test(names_that_clash),    cmocka_unit_test(too_much),
+        cmocka_unit_test(whole_descriptions),
+        cmocka_unit_test(what_is_no_description),
+        cmocka_unit_test(what_is_no_action),
+        cmocka_unit_test(odd_choices_and_defaults),
+        cmocka_unit_test(names_that_clash),
+        cmocka_unit_test(too_much),
+        cmocka_unit_test(what_is_large_is_no_choice),
         cmocka_unit_test(schemas_are_checked),
     };
 

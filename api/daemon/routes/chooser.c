@@ -150,14 +150,6 @@ int chooser_look(struct daemon *d, const struct images *images, const char *tena
     return 0;
 }
 
-/* A skill that is read where nobody remembers it. */
-struct skill_source {
-    const struct skill *skill;
-    const struct skill_archive *archive;
-    int tar_fd;
-    const struct chooser_packages *packages;
-};
-
 /* Opens those that are not yet, before a turn: nobody else waits while they come from the
  * servers of a cluster. The descriptor is the caller's; -1: nothing was opened. */
 static int open_packages(struct daemon *d, struct chooser_packages *packages, int *ret_fd,
@@ -184,7 +176,7 @@ static int take_turn(struct daemon *d, const char *tenant, struct chooser_packag
 }
 
 /* At a turn, with its packages open. */
-static int look(struct daemon *d, const struct images *images, const struct skill_source *u,
+static int look(struct daemon *d, const struct images *images, const struct chooser_source *u,
                 const char *identity, const char *lang, image_set_t allowed,
                 struct image_choice *ret, struct err *err)
 {
@@ -233,13 +225,14 @@ static bool refuse(const struct execution *e, const char *named, image_set_t all
 }
 
 /* err stays untouched where the choice itself is refused. */
-static int choose(struct daemon *d, const struct skill_source *u, const char *lang,
+static int choose(struct daemon *d, const struct chooser_source *u, const char *lang,
                   const char *image, image_set_t allowed, struct execution *e, struct err *err)
 {
     struct chooser_packages packages = *u->packages;
-    const struct skill_source opened = {u->skill, u->archive, u->tar_fd, &packages};
+    const struct chooser_source opened = {u->skill, u->archive, u->tar_fd, &packages,
+                                          u->has_turn};
     char identity[SHA256_HEX_SIZE];
-    _cleanup_turn_ struct turn turn = {0};
+    _cleanup_turn_ struct turn turn = {.is_hasty = e->is_given};
     _cleanup_fd_ int fd = -1;
     int r = identify(e->skill_digest, u->packages, identity, err);
 
@@ -248,17 +241,15 @@ static int choose(struct daemon *d, const struct skill_source *u, const char *la
     r = choose_known(d, e->images, identity, lang, image, u->skill->image, allowed, &e->image);
     if (r != 0)
         return r < 0 ? r : 0;
-    r = take_turn(d, e->tenant, &packages, &fd, &turn, err);
+    r = u->has_turn ? open_packages(d, &packages, &fd, err)
+                    : take_turn(d, e->tenant, &packages, &fd, &turn, err);
     return r < 0 ? r : look(d, e->images, &opened, identity, lang, allowed, &e->image, err);
 }
 
-bool chooser_choose(struct daemon *d, const struct skill *skill,
-                    const struct skill_archive *archive,
-                    const struct chooser_packages *packages, const char *lang,
+bool chooser_choose(struct daemon *d, const struct chooser_source *u, const char *lang,
                     const char *image, struct execution *e, struct http_reply *reply)
 {
-    const struct skill_source u = {skill, archive, e->job.skill.fd, packages};
-    const char *named = image ? image : skill->image;
+    const char *named = image ? image : u->skill->image;
     image_set_t allowed;
     struct err err = {0};
     int r;
@@ -266,7 +257,7 @@ bool chooser_choose(struct daemon *d, const struct skill *skill,
     images_unref(e->images);
     e->images = image_tables_now(d->images);
     allowed = choices_allowed(&e->images->known, &e->limits);
-    r = choose(d, &u, lang, image, allowed, e, &err);
+    r = choose(d, u, lang, image, allowed, e, &err);
     if (r == 0)
         return true;
     if (err.code)
@@ -303,7 +294,8 @@ int chooser_find(struct daemon *d, const struct images *images, const char *tena
     if (r < 0)
         return r;
     r = skill_archive_reload(fd, digest, &archive, &skill, err);
-    return r < 0 ? r
-                 : look(d, images, &(struct skill_source){&skill, &archive, fd, &opened},
-                        identity, lang, allowed, ret, err);
+    return r < 0
+               ? r
+               : look(d, images, &(struct chooser_source){&skill, &archive, fd, &opened, true},
+                      identity, lang, allowed, ret, err);
 }

@@ -24,6 +24,15 @@ struct chooser_packages {
 /* Those of a row, which is borrowed. */
 struct chooser_packages chooser_packages_of(const struct registry_skill *row);
 
+/* A skill that is read where nobody remembers it. Borrows. */
+struct chooser_source {
+    const struct skill *skill;
+    const struct skill_archive *archive;
+    int tar_fd;
+    const struct chooser_packages *packages;
+    bool has_turn; /* who calls has one already (turn.h), which stands for that at an archive */
+};
+
 /*
  * Says of what a skill needs where it is from in the image that its entry would run in, which
  * is *ret, of images; image is the request's or NULL. Where no run would be accepted ret->why
@@ -39,9 +48,7 @@ int chooser_look(struct daemon *d, const struct images *images, const char *tena
  * in lang; image is the request's or NULL. The sources are read where nobody remembers them.
  * False: there is a reply.
  */
-bool chooser_choose(struct daemon *d, const struct skill *skill,
-                    const struct skill_archive *archive,
-                    const struct chooser_packages *packages, const char *lang,
+bool chooser_choose(struct daemon *d, const struct chooser_source *source, const char *lang,
                     const char *image, struct execution *e, struct http_reply *reply);
 
 /* One digest for the images that a tenant may use: another as soon as one of them is built

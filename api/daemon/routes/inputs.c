@@ -201,7 +201,7 @@ static int find_left(const struct opening *o, const struct request_file *wanted,
 static int open_left(struct opening *o, const struct request_file *wanted, struct err *err)
 {
     _cleanup_(artifact_reader_close) struct artifact_reader *reader = NULL;
-    _cleanup_turn_ struct turn turn = {0};
+    _cleanup_turn_ struct turn turn = {.is_hasty = o->e->is_given};
     _cleanup_fd_ int fd = -1;
     struct err why = {0};
     uint64_t bytes = 0;

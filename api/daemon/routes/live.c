@@ -165,7 +165,8 @@ static int add_log(const struct live_answer *answer, struct buf *out)
     return out->error;
 }
 
-int live_copy_log(struct daemon *d, struct live *live, struct buf *out)
+int live_copy_log(struct daemon *d, struct http_request *http, struct live *live,
+                  struct buf *out)
 {
     int r = add_log(&live->copy.answer, out);
 
@@ -173,6 +174,8 @@ int live_copy_log(struct daemon *d, struct live *live, struct buf *out)
     while (r == 0 && !live_piece_fits(live->copy.answer.pieces_len, CHUNK)) {
         struct live_copy next = {0};
 
+        if (!http_request_hold_answer(http, out->len + CHUNK))
+            return -EDQUOT;
         /* What was said so far is the log as it was a moment ago. */
         if (!ask_now(d, &live->row, out->len, &next))
             return 0;

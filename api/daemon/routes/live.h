@@ -33,7 +33,11 @@ bool live_lookup(struct daemon *d, const char *tenant, const char *id, uint32_t 
  */
 int live_ask_owner(struct daemon *d, const struct registry_execution *row, struct live_ask *ask,
                    struct live_copy *ret, struct err *err);
-/* Appends the log so far of one that another node has. 0, -E2BIG or -ENOMEM. */
-int live_copy_log(struct daemon *d, struct live *live, struct buf *out);
+/*
+ * Appends the log so far of one that another node has, which counts as held for an answer while
+ * it comes. 0; -E2BIG; -ENOMEM; -EDQUOT with a reply.
+ */
+int live_copy_log(struct daemon *d, struct http_request *http, struct live *live,
+                  struct buf *out);
 
 #endif

@@ -20,6 +20,8 @@
 
 #define MEMBERS_MAX      23u
 #define MEMBER_BYTES_MAX (1024u * 1024u) /* of what is none of content */
+/* In one of these. A few too many are told of by name. */
+#define VALUES_MAX (LIMIT_ARGS_COUNT + 64u)
 
 bool request_name_valid(const char *name, size_t max_bytes)
 {
@@ -400,7 +402,7 @@ static int take_member(const char *body, const struct json_member *m, struct req
     if (json_slice_is(m->key, "files") || json_slice_is(m->key, "input_files"))
         return request_files_parse(body, m->value, q, err);
 
-    if (m->value.len > MEMBER_BYTES_MAX)
+    if (m->value.len > MEMBER_BYTES_MAX || !json_fits(m->value, VALUES_MAX))
         return err_set(err, EFBIG, "\"%.*s\" is too large", (int)m->key.len, m->key.data);
     if (json_text_has_nul(m->value.data, m->value.len))
         return err_set(err, EINVAL, "\"%.*s\" holds a NUL character", (int)m->key.len,

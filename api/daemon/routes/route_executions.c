@@ -438,13 +438,14 @@ static bool plan(struct creation *c, struct http_reply *reply)
 {
     const struct chooser_packages packages = {c->packages, c->e->job.packages.fd,
                                               c->e->packages, (unsigned)c->e->packages_python};
+    const struct chooser_source source = {&c->skill, &c->archive, c->e->job.skill.fd, &packages,
+                                          c->turn.gate != NULL};
     _cleanup_skill_entry_ struct skill_entry entry = {0};
     struct err err = {0};
     int r = intake_entry(&c->skill, &c->archive, &c->request, &entry, &err);
 
     if (!failure_or_true(reply, r, &err) ||
-        !chooser_choose(c->daemon, &c->skill, &c->archive, &packages, entry.lang,
-                        c->request.image, c->e, reply))
+        !chooser_choose(c->daemon, &source, entry.lang, c->request.image, c->e, reply))
         return false;
     r = intake_plan(c->daemon, &c->skill, &c->archive, &c->request, &entry, c->e, &err);
     return failure_or_true(reply, r, &err);
@@ -511,8 +512,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
     c->e->job.skill.len = (uint64_t)tar.st_size;
     if ((!c->request.code && !put_on_disk(c, http, reply)) || !plan(c, reply))
         return false;
-    /* What follows may wait for others. */
-    forget_archive(c);
+    forget_archive(c); /* what follows may wait for others */
     r = inputs_open(c->daemon, http, &c->request, text, c->e, &files, &err);
     /* Who has no room for them has said so. */
     if (reply->status != 0 || !failure_or_true(reply, r, &err))

@@ -234,7 +234,8 @@ static int read_member(const char *result, const char *key, struct buf *out)
 }
 
 /* Of a large one there is three times as much, and more, until it is sent: by turns. */
-static int copy_log(struct daemon *d, struct live *live, struct buf *out, struct err *err)
+static int copy_log(struct daemon *d, struct http_request *http, struct live *live,
+                    struct buf *out, struct err *err)
 {
     _cleanup_buf_ struct buf raw = buf_init(LIMIT_LOG_BYTES);
     _cleanup_turn_ struct turn turn = {0};
@@ -244,7 +245,7 @@ static int copy_log(struct daemon *d, struct live *live, struct buf *out, struct
 
     if (r < 0)
         return r;
-    r = live->e ? execution_copy_log(live->e, &raw) : live_copy_log(d, live, &raw);
+    r = live->e ? execution_copy_log(live->e, &raw) : live_copy_log(d, http, live, &raw);
     return r < 0 ? r : utf8_repair(&tail, raw.data, raw.len, true, out);
 }
 
@@ -261,9 +262,11 @@ void route_execution_logs(void *ctx, struct http_request *request, struct http_r
         !lookup_result(d, request, &live.row, &turn, reply))
         return;
     r = live.row.result ? read_member(live.row.result, "logs", &text)
-                        : copy_log(d, &live, &text, &err);
+                        : copy_log(d, request, &live, &text, &err);
     if (r < 0) {
         buf_finish(&text);
+        if (reply->status != 0)
+            return;
         if (!err.code)
             (void)err_set_errno(&err, -r, "cannot read the log");
         (void)failure_reply(reply, r == -EBUSY ? r : -EIO, &err);

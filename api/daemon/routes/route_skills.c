@@ -215,12 +215,8 @@ static bool take_turn(struct daemon *d, const char *tenant, const struct registe
                       struct turn *turn, struct http_reply *reply)
 {
     struct err err = {0};
-    struct stat tar;
-    int r = 0;
 
-    if (fstat(found->fd, &tar) < 0 || (uint64_t)tar.st_size > TURN_SKILL_BYTES)
-        r = turn_take(turn, d, TURN_ARCHIVE, tenant, &err);
-    return failure_or_true(reply, r, &err);
+    return failure_or_true(reply, turn_take_at(turn, d, found->fd, tenant, &err), &err);
 }
 
 void route_skill_get(void *ctx, struct http_request *request, struct http_reply *reply)

@@ -328,7 +328,7 @@ static int find_plain(struct daemon *d, const char *tenant, const char *name, st
     fd = objects_get(d->objects, row.digest, err);
     if (fd < 0)
         return fd;
-    r = turn_take(&turn, d, TURN_ARCHIVE, tenant, err);
+    r = turn_take_at(&turn, d, fd, tenant, err);
     if (r < 0)
         return r;
     r = add_skill(fd, &row, &tools, err);
@@ -390,15 +390,24 @@ static int take_known(struct daemon *d, const struct registry_tool *key,
     return r;
 }
 
-/* Whether a look at its script may find something. */
-static bool promises(struct daemon *d, const struct tool *tool)
+/*
+ * Whether a look at its script may find something: 1; 0 where that cannot be read now, or where
+ * it cannot, which is remembered; -EBUSY; -ENOMEM.
+ */
+static int promises(struct daemon *d, const char *tenant, const struct tool *tool,
+                    const struct registry_tool *key, struct err *err)
 {
     struct err ignored = {0};
+    _cleanup_turn_ struct turn turn = {0};
     _cleanup_fd_ int fd = objects_get(d->objects, tool->digest, &ignored);
     bool promising = false;
+    int r = fd < 0 ? 0 : turn_take_at(&turn, d, fd, tenant, err);
 
-    return fd >= 0 && tool_probe_promises(fd, tool->path, &promising, &ignored) == 0 &&
-           promising;
+    if (fd < 0 || r < 0 || tool_probe_promises(fd, tool->path, &promising, &ignored) < 0)
+        return r;
+    if (!promising)
+        (void)registry_tool_schema_put(d->registry, key, NULL, &ignored);
+    return promising;
 }
 
 int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *tool,
@@ -425,8 +434,9 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
     r = take_known(d, &key, deadline_ns > 0 ? &tool->about : NULL, err);
     if (r != -ENOENT)
         return r;
-    if (!promises(d, tool))
-        return 0;
+    r = promises(d, tenant, tool, &key, err);
+    if (r <= 0)
+        return r;
     r = chooser_find(d, now, tenant, tool->digest,
                      &(struct chooser_packages){tool->packages, -1, tool->packages_list,
                                                 (unsigned)tool->packages_python},

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 /* How long one waits. */
 #define WAIT_NS (10 * NS_PER_SECOND)
@@ -37,8 +38,9 @@ void turns_destroy(struct daemon *d)
 int turn_take(struct turn *turn, struct daemon *d, enum daemon_turn kind, const char *tenant,
               struct err *err)
 {
+    const uint64_t wait_ns = turn->is_hasty ? 0 : WAIT_NS;
     struct fair_gate *gate = d->turns[kind];
-    int r = fair_gate_enter(gate, tenant, &turn->entry, clock_monotonic_ns() + WAIT_NS, NULL);
+    int r = fair_gate_enter(gate, tenant, &turn->entry, clock_monotonic_ns() + wait_ns, NULL);
 
     if (r == -EBUSY)
         return err_set(err, EBUSY, "too many %s already: try again in a moment",
@@ -47,6 +49,16 @@ int turn_take(struct turn *turn, struct daemon *d, enum daemon_turn kind, const 
         return err_no_memory(err);
     turn->gate = gate;
     return 0;
+}
+
+int turn_take_at(struct turn *turn, struct daemon *d, int fd, const char *tenant,
+                 struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size <= TURN_SKILL_BYTES)
+        return 0;
+    return turn_take(turn, d, TURN_ARCHIVE, tenant, err);
 }
 
 void turn_end(struct turn *turn)

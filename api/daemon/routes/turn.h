@@ -16,6 +16,7 @@
 #define TURN_LOOK_BYTES (256u * 1024u)
 
 struct turn {
+    bool is_hasty;          /* for who keeps others by waiting: it does not wait */
     struct fair_gate *gate; /* NULL: it was not taken */
     struct fair_gate_entry entry;
 };
@@ -25,9 +26,15 @@ int turns_create(struct daemon *d);
 /* Nobody may have one or wait. Safe on zeroed ones. */
 void turns_destroy(struct daemon *d);
 
-/* Waits for one. *turn is zeroed, and stays where it is until it ends. 0; -EBUSY; -ENOMEM. */
+/*
+ * Waits for one. *turn is zeroed but for is_hasty, and stays where it is until it ends. 0;
+ * -EBUSY; -ENOMEM.
+ */
 int turn_take(struct turn *turn, struct daemon *d, enum daemon_turn kind, const char *tenant,
               struct err *err);
+/* One at the archive of a registered skill in fd (borrowed), if that is no small one. */
+int turn_take_at(struct turn *turn, struct daemon *d, int fd, const char *tenant,
+                 struct err *err);
 /* Safe on a zeroed one. */
 void turn_end(struct turn *turn);
 #define _cleanup_turn_ __attribute__((cleanup(turn_end)))

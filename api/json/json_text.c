@@ -23,6 +23,9 @@ int json_text_check(const char *text, size_t len, struct json_slice *ret_value, 
     return 0;
 }
 
+/* Of one that is looked for among the others. */
+#define KEY_BYTES_MAX 1024u
+
 static bool has_key(const struct json_member *members, size_t n, struct json_slice key)
 {
     for (size_t i = 0; i < n; i++) {
@@ -44,6 +47,8 @@ static int add_member(struct json_scanner *s, struct json_member *members, size_
     r = json_scan_value(s, &member.value, err);
     if (r < 0)
         return r;
+    if (member.key.len > KEY_BYTES_MAX)
+        return err_set(err, EINVAL, "a key is longer than %u bytes", KEY_BYTES_MAX);
     if (has_key(members, *n, member.key))
         return err_set(err, EINVAL, "the key \"%.*s\" comes twice",
                        (int)(member.key.len < 64 ? member.key.len : 64), member.key.data);

@@ -35,7 +35,8 @@ int json_text_check(const char *text, size_t len, struct json_slice *ret_value,
 
 /*
  * Checks that text is exactly one JSON object and lists its members. 0; -EINVAL with a message
- * for no object, bad JSON, a key that comes twice, or more than max members.
+ * for no object, bad JSON, a key that comes twice or is longer than 1,024 bytes, or more than
+ * max members.
  */
 int json_text_members(const char *text, size_t len, struct json_member *members, size_t max,
                       size_t *ret_n, struct err *err);

@@ -19,6 +19,9 @@ struct file {
     bool is_main;
 };
 
+/* Some half a second's. */
+#define LOOK_UPS_MAX (1u << 20)
+
 struct follow {
     const struct skill_archive *archive;
     struct skill_strings roots; /* of scripts */
@@ -28,6 +31,7 @@ struct follow {
     const struct file *file;         /* the one that is being read */
     const struct imports_walk *walk; /* NULL: the names of what runs at its start are wanted */
     size_t n_names;                  /* that were looked up */
+    size_t n_look_ups;               /* for these, below each folder */
     struct skill_strings names;
 };
 
@@ -39,9 +43,13 @@ static bool join(char ret_path[PATH_SIZE], const char *a, const char *b)
     return n >= 0 && n < (int)PATH_SIZE;
 }
 
-static bool is_type(const struct follow *f, const char *path, enum archive_entry_type type)
+static bool is_type(struct follow *f, const char *path, enum archive_entry_type type)
 {
-    const struct archive_entry_info *entry = skill_archive_find(f->archive, path);
+    const struct archive_entry_info *entry;
+
+    if (f->n_look_ups++ >= LOOK_UPS_MAX)
+        return false;
+    entry = skill_archive_find(f->archive, path);
 
     return entry && entry->type == type;
 }

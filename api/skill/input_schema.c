@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/skill/input_schema.h"
 
-#include "api/json/json_text.h"
+#include "api/json/json_walk.h"
 
 #include <cjson/cJSON.h>
 
@@ -154,10 +154,18 @@ static int write_schema(cJSON *json, char **ret, struct err *err)
     return 0;
 }
 
+/* Whether as text it may be short enough: a tree takes many times the room of its text. */
+static bool may_fit(const char *text, size_t len)
+{
+    return json_fits((struct json_slice){text, len}, INPUT_SCHEMA_BYTES_MAX);
+}
+
 int input_schema_read(const struct yamltree *value, char **ret, struct err *err)
 {
     bool is_text = value->kind == YAMLTREE_SCALAR;
-    cJSON *json = is_text ? cJSON_ParseWithOpts(value->text, NULL, true) : NULL;
+    cJSON *json = is_text && may_fit(value->text, strlen(value->text))
+                      ? cJSON_ParseWithOpts(value->text, NULL, true)
+                      : NULL;
     int r = is_text ? 0 : to_json(value, &json, err);
 
     if (r < 0)
@@ -169,7 +177,7 @@ int input_schema_read(const struct yamltree *value, char **ret, struct err *err)
 
 int input_schema_read_json(const char *text, size_t len, char **ret, struct err *err)
 {
-    bool is_json = json_text_check(text, len, NULL, NULL) == 0;
+    bool is_json = may_fit(text, len) && json_text_check(text, len, NULL, NULL) == 0;
     cJSON *json = is_json ? cJSON_ParseWithLength(text, len) : NULL;
     int r;
 

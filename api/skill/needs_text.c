@@ -377,7 +377,8 @@ static int read_compatibility(struct needs_reader *r, const char *text)
         word.len = (size_t)(at - word.text);
         while (word.len > 0 && word.text[word.len - 1] == '.')
             word.len--;
-        if (add_program_of(r, line, word) < 0 || read_version(r, line, word, at) < 0)
+        if (word.len > 0 &&
+            (add_program_of(r, line, word) < 0 || read_version(r, line, word, at) < 0))
             return -ENOMEM;
         at += *at && !is_name_byte(*at) ? 1 : 0;
     }

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,11 +18,19 @@
 CLEANUP_WITH(cJSON *, cJSON_Delete)
 
 /* Of all arguments together. */
-#define VALUES_MAX 8192u
-#define SHOWN      64 /* bytes of a stranger's text in a message */
+#define VALUES_MAX    8192u
+#define ARGUMENTS_MAX 1024
+#define SHOWN         64 /* bytes of a stranger's text in a message */
+
+/* What a parser's options look like. */
+struct looks {
+    bool begins[UCHAR_MAX + 1]; /* with which characters */
+    bool numbers;               /* one is a negative number */
+};
 
 struct filling {
     const cJSON *arguments;
+    struct looks looks; /* of the parser that is filled now */
     struct skill_strings *argv;
     bool greedy; /* the last option would take a value that follows */
     struct err *err;
@@ -70,32 +79,40 @@ static bool is_negative_number(const char *text)
            text[n + 1 + strspn(text + n + 1, "0123456789")] == '\0';
 }
 
-/* True where argparse would not take the text for a value. */
-static bool looks_like_option(const struct parser *p, const char *text)
+static struct looks looks_of(const struct parser *p)
 {
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a text that was written. */
-    bool numbers = false, prefix = text[0] == '-';
+    struct looks looks = {.begins['-'] = true};
 
-    if (!text[0] || !text[1])
-        return false;
     for (size_t i = 0; i < p->n_actions; i++) {
         for (size_t k = 0; k < p->actions[i].n_options; k++) {
             const char *option = p->actions[i].options[k];
 
-            prefix |= option[0] == text[0];
-            numbers |= is_negative_number(option);
+            looks.begins[(unsigned char)option[0]] = true;
+            looks.numbers |= is_negative_number(option);
         }
     }
-    return prefix && (numbers || !is_negative_number(text));
+    return looks;
 }
 
-static bool equals(const cJSON *choice, const cJSON *value, const char *text)
+/* True where argparse would not take the text for a value. */
+static bool looks_like_option(const struct looks *looks, const char *text)
+{
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a text that was written. */
+    if (!text[0] || !text[1])
+        return false;
+    return looks->begins[(unsigned char)text[0]] &&
+           (looks->numbers || !is_negative_number(text));
+}
+
+/* number is what the text is as one. Of what is no text and no number the type says all. */
+static bool equals(const cJSON *choice, const cJSON *value, const char *text, double number)
 {
     if (cJSON_IsString(choice))
         return strcmp(choice->valuestring, text) == 0;
     if (cJSON_IsNumber(choice))
-        return !cJSON_IsBool(value) && strtod(text, NULL) == choice->valuedouble;
-    return cJSON_Compare(choice, value, true);
+        return !cJSON_IsBool(value) && number == choice->valuedouble;
+    return !cJSON_IsArray(choice) && !cJSON_IsObject(choice) &&
+           (choice->type & 0xff) == (value->type & 0xff);
 }
 
 static int refuse_choice(struct filling *f, const char *name, const cJSON *choices)
@@ -110,12 +127,13 @@ static int refuse_choice(struct filling *f, const char *name, const cJSON *choic
 static int check_choice(struct filling *f, const struct parser_action *a, const cJSON *value,
                         const char *text)
 {
+    const double number = a->choices ? strtod(text, NULL) : 0;
     const cJSON *choice;
 
     if (!a->choices)
         return 0;
     cJSON_ArrayForEach(choice, a->choices) {
-        if (equals(choice, value, text))
+        if (equals(choice, value, text, number))
             return 0;
     }
     return refuse_choice(f, a->property, a->choices);
@@ -216,23 +234,21 @@ static int check_count(struct filling *f, const struct parser_action *a, const c
 }
 
 /* One of several values behind an option. */
-static int put_item(struct filling *f, const struct parser *p, const struct parser_action *a,
-                    const cJSON *item)
+static int put_item(struct filling *f, const struct parser_action *a, const cJSON *item)
 {
     _cleanup_free_ char *text = NULL;
     int r = write_text(f, a, item, &text);
 
     if (r < 0)
         return r;
-    if (looks_like_option(p, text))
+    if (looks_like_option(&f->looks, text))
         return refuse(f, a->property, "cannot have the value \"%.*s\" among others", SHOWN,
                       text);
     return put(f, text);
 }
 
 /* "--option value value" */
-static int put_list(struct filling *f, const struct parser *p, const struct parser_action *a,
-                    const cJSON *list)
+static int put_list(struct filling *f, const struct parser_action *a, const cJSON *list)
 {
     const cJSON *item;
     int r = check_count(f, a, list);
@@ -245,7 +261,7 @@ static int put_list(struct filling *f, const struct parser *p, const struct pars
     if (r < 0)
         return r;
     cJSON_ArrayForEach(item, list) {
-        r = put_item(f, p, a, item);
+        r = put_item(f, a, item);
         if (r < 0)
             return r;
     }
@@ -254,13 +270,12 @@ static int put_list(struct filling *f, const struct parser *p, const struct pars
 }
 
 /* One time that an option is given. */
-static int put_once(struct filling *f, const struct parser *p, const struct parser_action *a,
-                    const cJSON *value)
+static int put_once(struct filling *f, const struct parser_action *a, const cJSON *value)
 {
     if (a->nargs == PARSER_ONE)
         return put_joined(f, a, value);
     if (a->nargs != PARSER_OPTIONAL)
-        return put_list(f, p, a, value);
+        return put_list(f, a, value);
     if (a->kind == PARSER_APPEND || a->type == PARSER_BOOLEAN || a->type == PARSER_JSON ||
         !cJSON_IsBool(value))
         return put_joined(f, a, value);
@@ -270,15 +285,15 @@ static int put_once(struct filling *f, const struct parser *p, const struct pars
     return put(f, parser_action_option(a));
 }
 
-static int put_each(struct filling *f, const struct parser *p, const struct parser_action *a,
-                    const cJSON *list, bool joined)
+static int put_each(struct filling *f, const struct parser_action *a, const cJSON *list,
+                    bool joined)
 {
     const cJSON *item;
 
     if (!cJSON_IsArray(list))
         return refuse(f, a->property, "must be a list");
     cJSON_ArrayForEach(item, list) {
-        int r = joined ? put_joined(f, a, item) : put_once(f, p, a, item);
+        int r = joined ? put_joined(f, a, item) : put_once(f, a, item);
 
         if (r < 0)
             return r;
@@ -309,7 +324,7 @@ static int put_count(struct filling *f, const struct parser_action *a, const cJS
     return r;
 }
 
-static int put_option(struct filling *f, const struct parser *p, const struct parser_action *a)
+static int put_option(struct filling *f, const struct parser_action *a)
 {
     const cJSON *value = value_of(f, a);
     bool is_flag = a->kind == PARSER_SET || a->kind == PARSER_UNSET || a->kind == PARSER_SWITCH;
@@ -320,12 +335,11 @@ static int put_option(struct filling *f, const struct parser *p, const struct pa
         return refuse(f, a->property, "must be true or false");
     switch (a->kind) {
     case PARSER_STORE:
-        return put_once(f, p, a, value);
+        return put_once(f, a, value);
     case PARSER_APPEND:
-        return put_each(f, p, a, value, false);
+        return put_each(f, a, value, false);
     case PARSER_EXTEND:
-        return a->nargs == PARSER_EXACT ? put_list(f, p, a, value)
-                                        : put_each(f, p, a, value, true);
+        return a->nargs == PARSER_EXACT ? put_list(f, a, value) : put_each(f, a, value, true);
     case PARSER_SWITCH:
         f->greedy = false;
         return put_switch(f, a, cJSON_IsTrue(value));
@@ -356,7 +370,7 @@ static int put_options(struct filling *f, const struct parser *p)
 
             if (a->n_options == 0 || may_be_greedy(a) != (first == 1))
                 continue;
-            r = put_option(f, p, a);
+            r = put_option(f, a);
             if (r < 0)
                 return r;
             if (f->argv->len == before)
@@ -445,7 +459,7 @@ static int put_positionals(struct filling *f, const struct parser *p)
         }
         for (size_t k = before; !odd && k < texts.len && (k == 0 || a->nargs != PARSER_REST);
              k++)
-            odd = looks_like_option(p, texts.items[k]) ? a : NULL;
+            odd = looks_like_option(&f->looks, texts.items[k]) ? a : NULL;
         if (!odd && f->greedy && (texts.len > 0 || commands))
             odd = a;
     }
@@ -460,19 +474,35 @@ static int put_positionals(struct filling *f, const struct parser *p)
 
 static int fill(struct filling *f, const struct parser *p)
 {
-    int r = put_options(f, p);
+    int r;
 
+    f->looks = looks_of(p);
+    r = put_options(f, p);
     return r < 0 ? r : put_positionals(f, p);
 }
 
-/* True when the parser, or that of a command that was chosen, has such an argument. */
-static bool is_known(const struct filling *f, const struct parser *p, const char *name)
-{
-    for (size_t i = 0; i < p->n_actions; i++) {
-        const struct parser_action *a = &p->actions[i];
-        const struct parser_command *chosen = find_command(f, a);
+/* The arguments that a parser has, and those of the commands that were chosen. */
+struct known {
+    const char *names[PARSER_TOTAL_MAX];
+    size_t n;
+};
 
-        if (strcmp(a->property, name) == 0 || (chosen && is_known(f, &chosen->parser, name)))
+static void collect(const struct filling *f, const struct parser *p, struct known *known)
+{
+    for (size_t i = 0; i < p->n_actions && known->n < PARSER_TOTAL_MAX; i++) {
+        const struct parser_action *a = &p->actions[i];
+        const struct parser_command *chosen = a->n_commands > 0 ? find_command(f, a) : NULL;
+
+        known->names[known->n++] = a->property;
+        if (chosen)
+            collect(f, &chosen->parser, known);
+    }
+}
+
+static bool is_known(const struct known *known, const char *name)
+{
+    for (size_t i = 0; i < known->n; i++) {
+        if (strcmp(known->names[i], name) == 0)
             return true;
     }
     return false;
@@ -484,6 +514,7 @@ int arguments_to_argv(const struct parser *parser, const char *arguments, size_t
     const struct json_slice text = {arguments, len};
     _cleanup_(cJSON_Delete) cJSON *json = NULL;
     struct filling f = {.argv = ret, .err = err};
+    struct known known = {0};
     const cJSON *item;
     int r;
 
@@ -494,11 +525,14 @@ int arguments_to_argv(const struct parser *parser, const char *arguments, size_t
         return err_set(err, EINVAL, "the arguments hold a NUL character");
     if (!cJSON_IsObject(json))
         return err_set(err, EINVAL, "the arguments must be a JSON object");
+    if (cJSON_GetArraySize(json) > ARGUMENTS_MAX)
+        return err_set(err, EINVAL, "there are more than %d arguments", ARGUMENTS_MAX);
     r = fill(&f, parser);
     if (r < 0)
         return r;
+    collect(&f, parser, &known);
     cJSON_ArrayForEach(item, json) {
-        if (!cJSON_IsNull(item) && !is_known(&f, parser, item->string))
+        if (!cJSON_IsNull(item) && !is_known(&known, item->string))
             return err_set(err, EINVAL, "there is no argument \"%.*s\" here", SHOWN,
                            item->string);
     }

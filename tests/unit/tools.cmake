@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 skillvm_unit(tools_names apitools)
+skillvm_unit(tools_hostile apitools)
 skillvm_unit(tools_parser apitools)
 
 # argparse itself against what is made of it: descriptions, schemas, command lines.

@@ -56,7 +56,7 @@ int tool_probe_promises(int skill_fd, const char *path, bool *ret, struct err *e
     int r = skill_content_read(skill_fd, path, &text, &ignored);
 
     *ret = r == 0 && names_parser(&text);
-    if (r == -ENOENT || r == -E2BIG)
+    if (r == -E2BIG)
         return 0;
     return r < 0 ? err_set(err, -r, "%s", ignored.message) : 0;
 }

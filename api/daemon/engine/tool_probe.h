@@ -39,7 +39,7 @@ uint64_t tool_probe_timeout_ms(const struct tool_probe_env *env);
 
 /*
  * Says whether looking may find something: a Python file that has the name of a parser in it.
- * skill_fd is the canonical tar. 0 or -errno.
+ * skill_fd is the canonical tar. 0; -ENOENT; -errno.
  */
 int tool_probe_promises(int skill_fd, const char *path, bool *ret, struct err *err);
 

@@ -3,6 +3,7 @@
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/tool_call.h"
 #include "api/daemon/routes/tool_catalog.h"
+#include "api/daemon/routes/turn.h"
 #include "api/daemon/terms/limits.h"
 #include "api/json/json_write.h"
 #include "api/tools/schema.h"
@@ -107,13 +108,27 @@ static void write_tool(struct json_writer *w, const struct shape *shape,
     json_write_close(w, '}');
 }
 
+static int write_at_turn(struct daemon *d, const char *tenant, struct json_writer *w,
+                         const struct shape *shape, const struct tool *tool, struct err *err)
+{
+    _cleanup_turn_ struct turn turn = {0};
+    int r = turn_take(&turn, d, TURN_LOOK, tenant, err);
+
+    if (r == 0)
+        write_tool(w, shape, tool);
+    return r;
+}
+
 /* What cannot be read now says less. */
 static int describe(struct daemon *d, const char *tenant, struct tool *tool,
                     uint64_t deadline_ns, struct err *err)
 {
     int r = tool_catalog_describe(d, tenant, tool, deadline_ns, err);
 
-    return r == -EAGAIN || r == -EREMOTEIO || r == -ENOBUFS ? 0 : r;
+    /* Nobody waits for a turn where something is only asked for: it is asked for again. */
+    return r == -EAGAIN || r == -EREMOTEIO || r == -ENOBUFS || (r == -EBUSY && deadline_ns == 0)
+               ? 0
+               : r;
 }
 
 /* Asks for everything that has to be looked at. */
@@ -144,7 +159,9 @@ static int write_all(struct daemon *d, const char *tenant, const struct shape *s
         r = describe(d, tenant, tool, deadline_ns, err);
         if (r < 0)
             return r;
-        write_tool(w, shape, tool);
+        r = write_at_turn(d, tenant, w, shape, tool, err);
+        if (r < 0)
+            return r;
         tool_catalog_forget(tools, tool);
         r = tool_catalog_hold(tools, w->out.len - before, err);
     }

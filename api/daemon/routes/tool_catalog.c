@@ -377,17 +377,21 @@ uint64_t tool_catalog_deadline_ns(const struct daemon *d)
 }
 
 /* What the registry has: 0 with it read to *ret (NULL: not), -ENOENT when nobody looked yet. */
-static int take_known(struct daemon *d, const struct registry_tool *key,
+static int take_known(struct daemon *d, const char *tenant, const struct registry_tool *key,
                       struct parser_script *ret, struct err *err)
 {
     struct err ignored = {0};
+    _cleanup_turn_ struct turn turn = {0};
     _cleanup_free_ char *text = NULL;
     int r = registry_tool_schema_get(d->registry, key, &text, err);
 
+    if (r < 0 || !text || !ret)
+        return r;
+    r = turn_take(&turn, d, TURN_LOOK, tenant, err);
+    if (r < 0)
+        return r;
     /* One that an older skillvm took and this one does not is the same as none. */
-    if (r == 0 && text && ret && parser_read(text, strlen(text), ret, &ignored) == -ENOMEM)
-        return err_no_memory(err);
-    return r;
+    return parser_read(text, strlen(text), ret, &ignored) == -ENOMEM ? err_no_memory(err) : 0;
 }
 
 /*
@@ -395,10 +399,10 @@ static int take_known(struct daemon *d, const struct registry_tool *key,
  * it cannot, which is remembered; -EBUSY; -ENOMEM.
  */
 static int promises(struct daemon *d, const char *tenant, const struct tool *tool,
-                    const struct registry_tool *key, struct err *err)
+                    const struct registry_tool *key, bool is_hasty, struct err *err)
 {
     struct err ignored = {0};
-    _cleanup_turn_ struct turn turn = {0};
+    _cleanup_turn_ struct turn turn = {.is_hasty = is_hasty};
     _cleanup_fd_ int fd = objects_get(d->objects, tool->digest, &ignored);
     bool promising = false;
     int r = fd < 0 ? 0 : turn_take_at(&turn, d, fd, tenant, err);
@@ -431,10 +435,10 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
     r = chooser_images(d, now, tenant, images, err);
     if (r < 0)
         return r;
-    r = take_known(d, &key, deadline_ns > 0 ? &tool->about : NULL, err);
+    r = take_known(d, tenant, &key, deadline_ns > 0 ? &tool->about : NULL, err);
     if (r != -ENOENT)
         return r;
-    r = promises(d, tenant, tool, &key, err);
+    r = promises(d, tenant, tool, &key, deadline_ns == 0, err);
     if (r <= 0)
         return r;
     r = chooser_find(d, now, tenant, tool->digest,
@@ -452,7 +456,7 @@ int tool_catalog_describe(struct daemon *d, const char *tenant, struct tool *too
     if (deadline_ns == 0)
         return -EAGAIN;
     prober_wait(d->prober, &key, deadline_ns);
-    r = take_known(d, &key, &tool->about, err);
+    r = take_known(d, tenant, &key, &tool->about, err);
     if (r != -ENOENT)
         return r;
     return prober_ask(d->prober, tenant, &script, &key) == -ENODATA ? 0 : -EAGAIN;

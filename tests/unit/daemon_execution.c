@@ -204,9 +204,28 @@ static void large_results_are_in_a_file(void **state)
     close(folder.objects_fd);
 }
 
+/* Each change of the stream is an event for every reader, however few bytes it has. */
+static void streams_take_turns_so_often(void **state)
+{
+    struct execution *e = execution_create("default", NULL);
+    (void)state;
+
+    assert_non_null(e);
+    for (unsigned i = 0; i < LIMIT_LOG_PARTS; i++)
+        execution_append_log(e, i % 2 ? GUEST_STDERR : GUEST_STDOUT, "x", 1);
+    assert_false(e->log_clipped);
+    execution_append_log(e, GUEST_STDERR, "x", 1);
+    assert_false(e->log_clipped);
+    execution_append_log(e, GUEST_STDOUT, "x", 1);
+    assert_true(e->log_clipped);
+    assert_int_equal(e->log.len, LIMIT_LOG_PARTS + 1);
+    execution_unref(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streams_take_turns_so_often),
         cmocka_unit_test(a_late_reader_misses_nothing),
         cmocka_unit_test(a_reader_follows),
         cmocka_unit_test(a_reader_comes_again_where_it_was),

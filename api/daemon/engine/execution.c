@@ -37,7 +37,7 @@ struct execution *execution_create(const char *tenant, struct err *err)
     cond_init(&e->changed);
     e->references = 1;
     e->log = buf_init(LIMIT_LOG_BYTES);
-    e->segments = buf_init(4 * LIMIT_LOG_BYTES);
+    e->segments = buf_init(LIMIT_LOG_PARTS * sizeof(uint32_t));
     e->result = buf_init(0);
     e->result_fd = -1;
     (void)snprintf(e->tenant, sizeof(e->tenant), "%s", tenant);

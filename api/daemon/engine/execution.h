@@ -120,7 +120,10 @@ const char *execution_image(const struct execution *e);
 void execution_cancel(struct execution *e);
 /* Moves on to RUNNING or COLLECTING. */
 void execution_set_state(struct execution *e, enum execution_state state);
-/* Adds to the log; past LIMIT_LOG_BYTES bytes are dropped and the log counts as clipped. */
+/*
+ * Adds to the log; past LIMIT_LOG_BYTES bytes are dropped and the log counts as clipped. So it
+ * is where the streams take turns for the LIMIT_LOG_PARTS-th time.
+ */
 void execution_append_log(struct execution *e, enum guest_stream stream, const void *data,
                           size_t len);
 /* What it keeps in memory of the log so far, in bytes. */

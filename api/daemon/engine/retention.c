@@ -22,7 +22,8 @@
 #include <string.h>
 #include <time.h>
 
-#define BATCH        64u /* rows in one transaction */
+#define BATCH        64u        /* rows in one transaction */
+#define BATCH_BYTES  (4u << 20) /* and what they have: others wait for it */
 #define VACUUM_PAGES 256u
 #define VACUUM_FROM  1024u           /* free pages that are worth giving back */
 #define PAUSE_NS     (2 * NS_PER_MS) /* between batches: locks are not fair by themselves */
@@ -205,14 +206,16 @@ static int expire_executions(struct retention *r, const char *tenant, uint64_t b
 
     while (result == 0 && excess > 0 && !stop) {
         size_t n = 0, due = 0;
+        uint64_t together = 0;
 
         result =
             registry_execution_spent(r->env.registry, tenant, before_ns, BATCH, rows, &n, err);
         if (result < 0)
             break;
-        while (due < n && excess > 0) {
+        while (due < n && excess > 0 && together < BATCH_BYTES) {
             uint64_t bytes = rows[due++].bytes;
 
+            together += bytes;
             excess -= bytes < excess ? bytes : excess;
         }
         if (due > 0)
@@ -221,7 +224,7 @@ static int expire_executions(struct retention *r, const char *tenant, uint64_t b
             *ret_n += (unsigned)due;
         for (size_t i = 0; i < n; i++)
             registry_spent_finish(&rows[i]);
-        stop = n < BATCH || pause_and_look(r);
+        stop = (due == n && n < BATCH) || pause_and_look(r);
     }
     return result;
 }

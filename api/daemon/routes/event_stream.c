@@ -20,6 +20,7 @@
 #define EVENT_MAX    (8u * LOG_CHUNK)
 #define UTF8_GROWS   3u             /* by repairs */
 #define PAUSE_NS     NS_PER_SECOND  /* until one is asked again that says nothing at once */
+#define TOGETHER     (8u * 1024u)   /* events of a log that there are at once */
 #define COUNTED      (256u * 1024u) /* what takes more room counts as held */
 #define KEPT         "the result is kept: read the answers that wait, then ask for it"
 
@@ -89,15 +90,6 @@ static int add_stored(struct buf *out, const struct registry_execution *row,
     return out->error;
 }
 
-static ssize_t give(struct buf *pending, char *data, size_t size)
-{
-    size_t n = pending->len < size ? pending->len : size;
-
-    memcpy(data, pending->data, n);
-    buf_consume(pending, n);
-    return (ssize_t)n;
-}
-
 struct event_stream {
     struct daemon *daemon;
     char tenant[TENANT_ID_SIZE];
@@ -110,7 +102,8 @@ struct event_stream {
     uint64_t held_bytes;
     struct utf8_tail tails[2]; /* by enum guest_stream, as what follows */
     size_t given[2];           /* bytes of texts */
-    struct buf pending;        /* an event on its way out */
+    struct buf pending;        /* events on their way out, of which */
+    size_t given_at;           /* so many bytes are out */
     uint64_t beat_ns;          /* monotonic: when something has to be given */
     size_t result_at;          /* bytes of the result already given */
     bool greeted;
@@ -118,6 +111,15 @@ struct event_stream {
     bool result_begun;
     bool finished;
 };
+
+static ssize_t give(struct event_stream *s, char *data, size_t size)
+{
+    size_t left = s->pending.len - s->given_at, n = left < size ? left : size;
+
+    memcpy(data, s->pending.data + s->given_at, n);
+    s->given_at += n;
+    return (ssize_t)n;
+}
 
 /* Adds an event with bytes of a stream; nothing when they only begin a character. */
 static int add_log(struct event_stream *s, enum guest_stream stream, const void *data,
@@ -289,6 +291,18 @@ static bool hold_ended(struct event_stream *s)
     return hold_large(s, execution_log_memory(s->e));
 }
 
+/* These bytes, and what else there is already: one write of each byte would cost too much. */
+static int add_logs(struct event_stream *s, enum guest_stream stream, uint8_t data[LOG_CHUNK],
+                    size_t len)
+{
+    int r = add_log(s, stream, data, len, false);
+
+    while (r == 0 && s->pending.len < TOGETHER &&
+           execution_next(s->e, &s->cursor, 0, &stream, data, LOG_CHUNK, &len) == EXECUTION_LOG)
+        r = add_log(s, stream, data, len, false);
+    return r;
+}
+
 /* The result itself is read from where it is. */
 static int next_here(struct event_stream *s)
 {
@@ -304,7 +318,7 @@ static int next_here(struct event_stream *s)
     case EXECUTION_STATE:
         return add_status(&s->pending, s->id, "running");
     case EXECUTION_LOG:
-        return add_log(s, stream, data, len, false);
+        return add_logs(s, stream, data, len);
     case EXECUTION_RESULT:
         return begin_result(s);
     case EXECUTION_GONE:
@@ -341,9 +355,10 @@ static ssize_t read_events(void *ctx, char *data, size_t size)
 
     s->beat_ns = clock_monotonic_ns() + HEARTBEAT_NS;
     for (;;) {
-        if (s->pending.len > 0)
-            return give(&s->pending, data, size);
+        if (s->given_at < s->pending.len)
+            return give(s, data, size);
         buf_clear(&s->pending);
+        s->given_at = 0;
         if (s->finished)
             return -1;
         if (!s->result_begun) {

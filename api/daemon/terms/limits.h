@@ -27,6 +27,7 @@
 #define LIMIT_PIDS              128u
 #define LIMIT_ANSWERS_BYTES     (64 * LIMIT_MIB) /* of a tenant's, large and not read yet */
 #define LIMIT_LOG_BYTES         LIMIT_MIB
+#define LIMIT_LOG_PARTS         65536u /* of a log, by turns of one stream and the other */
 #define LIMIT_OUTPUT_BYTES      (4 * LIMIT_MIB)
 #define LIMIT_FILE_NAME_BYTES   255u              /* of an uploaded one */
 #define LIMIT_TYPE_BYTES        100u              /* of its media type */

@@ -108,14 +108,15 @@ static int refuse_link(const struct archive_entry_info *link, const char *what, 
 
 #define LINK_STEPS_MAX 40u
 #define LINK_LOOKS_MAX (1u << 20) /* of all links together */
+#define LOOK_WORK      16u        /* of one, where to pass over a "." or ".." is 1 */
 
 /*
  * Follows a link as the kernel would, over the archive's own entries: a link may lead through
  * another one, so looking at the text of ".." alone would not do. Each part of a path on the
- * way is one of the looks that are left.
+ * way is some of the work that is left.
  */
 static int check_link(const struct skill_archive *archive,
-                      const struct archive_entry_info *link, uint32_t *looks_left,
+                      const struct archive_entry_info *link, uint32_t *work_left,
                       struct err *err)
 {
     char at[NAMES_PATH_MAX + 1];         /* where the walk stands, "" is the root */
@@ -131,6 +132,10 @@ static int check_link(const struct skill_archive *archive,
         size_t n = strcspn(part, "/"), at_len = strlen(at);
 
         rest = part + n + (part[n] == '/');
+        if (*work_left < LOOK_WORK)
+            return err_set(err, EFBIG, "the links of the archive lead over more than %u names",
+                           LINK_LOOKS_MAX);
+        (*work_left)--;
         if (n == 0 || (n == 1 && part[0] == '.'))
             continue;
         if (n == 2 && part[0] == '.' && part[1] == '.') {
@@ -141,9 +146,7 @@ static int check_link(const struct skill_archive *archive,
         }
         if (at_len + n + 2 > sizeof(at))
             return refuse_link(link, "is too long", err);
-        if ((*looks_left)-- == 0)
-            return err_set(err, EFBIG, "the links of the archive lead over more than %u names",
-                           LINK_LOOKS_MAX);
+        *work_left -= LOOK_WORK - 1;
         (void)snprintf(at + at_len, sizeof(at) - at_len, "%s%.*s", at_len ? "/" : "", (int)n,
                        part);
         entry = skill_archive_find(archive, at);
@@ -179,7 +182,7 @@ static int resolve_hard_link(struct ingest *in, struct archive_entry_info *entry
 
 static int check_links(struct ingest *in, struct err *err)
 {
-    uint32_t looks_left = LINK_LOOKS_MAX;
+    uint32_t work_left = LINK_LOOKS_MAX * LOOK_WORK;
     int result = 0;
 
     for (size_t i = 0; result == 0 && i < in->archive.n_entries; i++) {
@@ -190,7 +193,7 @@ static int check_links(struct ingest *in, struct err *err)
         struct archive_entry_info *entry = &in->archive.entries[i];
 
         if (entry->type == ARCHIVE_ENTRY_LINK)
-            result = check_link(&in->archive, entry, &looks_left, err);
+            result = check_link(&in->archive, entry, &work_left, err);
         else
             free(steal_ptr(&entry->target));
     }

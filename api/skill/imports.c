@@ -19,8 +19,8 @@ struct file {
     bool is_main;
 };
 
-/* Some half a second's. */
-#define LOOK_UPS_MAX (1u << 20)
+/* Some half a second, where paths are long. */
+#define LOOK_UPS_MAX (1u << 18)
 
 struct follow {
     const struct skill_archive *archive;

@@ -189,15 +189,49 @@ static int read_entry(struct ingest *in, struct archive *a, const struct source 
     return result < 0 ? result : ingest_add(in, &entry, err);
 }
 
+/* The next header, before which what is left of an entry is passed over. */
+static int next_header(struct archive *a, struct source *source, bool has_entry,
+                       struct archive_entry **ret)
+{
+    int status = has_entry ? archive_read_data_skip(a) : ARCHIVE_OK;
+
+    if (status < ARCHIVE_WARN)
+        return status;
+    source_expect_header(source, true);
+    status = archive_read_next_header(a, ret);
+    source_expect_header(source, false);
+    return status;
+}
+
+/*
+ * Reads one, and counts what it takes of the archive: no two entries of a zip are read from the
+ * same bytes, or few of them would be work without end.
+ */
+static int read_counted(struct ingest *in, struct archive *a, const struct source *source,
+                        struct archive_entry *raw, uint64_t *taken, struct err *err)
+{
+    const la_int64_t before = archive_filter_bytes(a, 0);
+    int result = read_entry(in, a, source, raw, err);
+
+    if (result < 0)
+        return result;
+    *taken += (uint64_t)(archive_filter_bytes(a, 0) - before);
+    return source_is_zip(source) && *taken > in->archive_bytes
+               ? err_set(err, EINVAL, "entries of the zip archive lie over each other")
+               : 0;
+}
+
 static int read_entries(struct ingest *in, struct archive *a, struct source *source,
                         struct err *err)
 {
-    uint64_t seen = 0;
+    uint64_t seen = 0, taken = 0;
+    bool has_entry = false;
 
     for (;;) {
         struct archive_entry *raw;
-        int status = archive_read_next_header(a, &raw);
+        int status = next_header(a, source, has_entry, &raw);
 
+        has_entry = status == ARCHIVE_OK || status == ARCHIVE_WARN;
         if (status == ARCHIVE_EOF)
             return source_failure(source, err);
         if (status == ARCHIVE_RETRY)
@@ -208,7 +242,7 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
         if (++seen > in->limits->entries)
             return err_set(err, EFBIG, "the archive has more than %u entries",
                            in->limits->entries);
-        int result = read_entry(in, a, source, raw, err);
+        int result = read_counted(in, a, source, raw, &taken, err);
         if (result < 0)
             return result;
     }

@@ -15,6 +15,9 @@
 /* Of a tar, beside content: headers with long names and attributes, and what fills blocks. */
 #define TAR_BYTES_PER_ENTRY 4096u
 #define CHUNK               (64u * 1024u)
+/* Of what a reader takes in of a tar before it tells of an entry: it may hold twelve times as
+ * much. */
+#define HEADER_MAX (4u << 20)
 
 struct source {
     int fd;                              /* borrowed */
@@ -22,8 +25,10 @@ struct source {
     const struct archive_limits *limits; /* borrowed */
     struct archive *unpacker;            /* NULL: the file is not compressed */
     uint64_t unpacked;
-    uint64_t entries;   /* so far */
-    struct err failure; /* of the unpacker */
+    uint64_t entries;     /* so far */
+    uint64_t header_left; /* bytes that may come while a header is read */
+    bool in_header;
+    struct err failure; /* of the unpacker, or a limit's */
     char chunk[CHUNK];
 };
 
@@ -58,6 +63,41 @@ static int explain_unpacker(const struct source *source, struct err *err)
     return err_set(err, EINVAL, "the archive is damaged: %s", text ? text : "compression");
 }
 
+/* Whether so many bytes more may come now. */
+static bool take_header(struct source *source, size_t n)
+{
+    if (source->in_header && n > source->header_left) {
+        (void)err_set(&source->failure, EFBIG, "what stands before an entry is over %u MiB",
+                      HEADER_MAX >> 20);
+        return false;
+    }
+    source->header_left -= source->in_header ? n : 0;
+    return true;
+}
+
+static la_ssize_t fail(struct archive *a, const struct source *source)
+{
+    archive_set_error(a, source->failure.code, "%s", source->failure.message);
+    return -1;
+}
+
+/* Of a tar as it is: libarchive's own reader has no place to count. */
+static la_ssize_t file_read(struct archive *a, void *data, const void **ret_chunk)
+{
+    struct source *source = data;
+    ssize_t n;
+
+    do
+        n = read(source->fd, source->chunk, sizeof(source->chunk));
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        (void)err_set_errno(&source->failure, EIO, "cannot read the archive");
+    if (n < 0 || !take_header(source, (size_t)n))
+        return fail(a, source);
+    *ret_chunk = source->chunk;
+    return n;
+}
+
 static la_ssize_t unpacked_read(struct archive *a, void *data, const void **ret_chunk)
 {
     struct source *source = data;
@@ -70,18 +110,16 @@ static la_ssize_t unpacked_read(struct archive *a, void *data, const void **ret_
     while (n == ARCHIVE_RETRY);
     if (n < 0) {
         explain_unpacker(source, &source->failure);
-        goto failed;
+        return fail(a, source);
     }
     source->unpacked += (uint64_t)n;
-    if (source->unpacked > overhead &&
-        source_check_growth(source->limits, source->size, source->unpacked - overhead,
-                            &source->failure))
-        goto failed;
+    if ((source->unpacked > overhead &&
+         source_check_growth(source->limits, source->size, source->unpacked - overhead,
+                             &source->failure)) ||
+        !take_header(source, (size_t)n))
+        return fail(a, source);
     *ret_chunk = source->chunk;
     return n;
-failed:
-    archive_set_error(a, source->failure.code, "%s", source->failure.message);
-    return -1;
 }
 
 /* The filter by the first bytes, or ARCHIVE_FILTER_NONE. */
@@ -154,9 +192,14 @@ int source_create(int in_fd, uint64_t size, const struct archive_limits *limits,
 
 int source_open(struct source *source, struct archive *reader)
 {
-    if (!source->unpacker)
+    const bool is_tar = source_is_tar(source);
+
+    if (!source->unpacker && !is_tar)
         return open_file(source, reader);
-    if (archive_read_set_read_callback(reader, unpacked_read) != ARCHIVE_OK ||
+    if (!source->unpacker && lseek(source->fd, 0, SEEK_SET) < 0)
+        return ARCHIVE_FATAL;
+    if (archive_read_set_read_callback(reader, source->unpacker ? unpacked_read : file_read) !=
+            ARCHIVE_OK ||
         archive_read_set_callback_data(reader, source) != ARCHIVE_OK)
         return ARCHIVE_FATAL;
     return archive_read_open1(reader);
@@ -183,6 +226,12 @@ bool source_is_zip(const struct source *source)
 bool source_is_packed(const struct source *source)
 {
     return source->unpacker != NULL;
+}
+
+void source_expect_header(struct source *source, bool is_expected)
+{
+    source->in_header = is_expected;
+    source->header_left = HEADER_MAX;
 }
 
 void source_count_entry(struct source *source)

@@ -28,6 +28,11 @@ bool source_is_tar(const struct source *source);
 bool source_is_zip(const struct source *source);
 /* True when it unpacks: it can then be read from its start to its end only. */
 bool source_is_packed(const struct source *source);
+/*
+ * Whether a header is read now: what comes of a tar before it is there ends at 4 MiB, for the
+ * reader keeps a map of what is sparse before it tells of the entry.
+ */
+void source_expect_header(struct source *source, bool is_expected);
 /* Tells of an entry that was found: its headers are no content. */
 void source_count_entry(struct source *source);
 /* Why the source gave the reader an error: -errno with err, or 0 when it did not. */

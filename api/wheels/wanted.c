@@ -145,6 +145,8 @@ static int take_option(const struct reading *in, const char *line, struct err *e
 {
     const char *file = argument(line, "--requirement");
 
+    if (in->list->n_options++ == WANTED_OPTIONS)
+        return refuse(in, "there are too many lines of options", err);
     if (!file && strncmp(line, "--", 2) != 0)
         file = argument(line, "-r");
     if (file)

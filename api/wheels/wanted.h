@@ -11,6 +11,7 @@
 #define WANTED_MAX       512u /* requirements of a skill */
 #define WANTED_FILES_MAX 16u  /* that are read, one naming the next */
 #define WANTED_FILE_MAX  (256u * 1024)
+#define WANTED_OPTIONS   1024u /* lines of options in all of them */
 
 struct wanted {
     struct requirement requirement;
@@ -21,6 +22,7 @@ struct wanted_list {
     struct wanted *items; /* owned */
     size_t n;
     struct skill_strings warnings; /* of lines that say what nothing here does */
+    unsigned n_options;
 };
 
 /*

@@ -41,8 +41,10 @@ static void fill_header(char *block, const char *name, char type, unsigned size)
     if (type == '1' || type == '2')
         strcpy(block + 157, "SKILL.md");
     memcpy(block + 257, type == 'S' ? "ustar  " : "ustar\00000", 8);
-    if (type == 'S')
-        block[482] = 1; /* a map of the file's holes goes on in the blocks that follow */
+    if (type == 'S') {
+        strcpy(block + 386, "00000000000"); /* a map of the file's holes begins */
+        block[482] = 1;                     /* and goes on in the blocks that follow */
+    }
     memset(block + 148, ' ', 8);
     for (unsigned i = 0; i < BLOCK; i++)
         sum += (unsigned char)block[i];
@@ -103,6 +105,7 @@ static void refuse(int fd, int code, const char *reason)
     close(fd);
 }
 
+static add_filter *const plain[] = {NULL};
 static add_filter *const gzip[] = {archive_write_add_filter_gzip, NULL};
 
 static void skipped_content(void **state)
@@ -144,6 +147,8 @@ static void endless_map(void **state)
     (void)state;
 
     refuse(make_bomb(".DS_Store", 'S', 16, '\1', gzip), -EFBIG, "expands to more");
+    /* Of twelve times its bytes in memory, where it is not compressed. */
+    refuse(make_bomb("x", 'S', 16, '\1', plain), -EFBIG, "stands before an entry");
 }
 
 static void nested_compression(void **state)

@@ -108,12 +108,37 @@ static void links_that_lead_far_are_refused_together(void **state)
     skill_archive_finish(&archive);
 }
 
+/* The same by names that are none, of which each costs little. */
+static void links_of_dots_are_refused_together(void **state)
+{
+    enum { CHAIN = 40, LINKS = 1200, DOTS = 500 };
+    static char paths[CHAIN + LINKS][8], targets[CHAIN + LINKS][2 * DOTS + 16];
+    static struct member members[1 + CHAIN + LINKS + 1];
+    (void)state;
+
+    members[0] = (struct member){.path = "SKILL.md", .content = SKILL_MD};
+    for (size_t i = 0; i < CHAIN + LINKS; i++) {
+        for (size_t k = 0; k < DOTS; k++)
+            strcpy(&targets[i][2 * k], "./");
+        (void)snprintf(paths[i], sizeof(paths[i]), "L%zu", i);
+        (void)snprintf(&targets[i][2 * DOTS], 16, i + 1 < CHAIN ? "L%zu" : "SKILL.md", i + 1);
+        if (i >= CHAIN)
+            strcpy(&targets[i][2 * DOTS], "L1");
+        members[1 + i] = (struct member){.path = paths[i], .link = targets[i]};
+    }
+    refuse(TAR, members, -EFBIG, "links");
+    members[1 + CHAIN + LINKS / 3] = (struct member){0};
+    struct skill_archive archive = take(TAR, members, -1);
+    skill_archive_finish(&archive);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hard_links_are_copies),
         cmocka_unit_test(refused_links),
         cmocka_unit_test(links_that_lead_far_are_refused_together),
+        cmocka_unit_test(links_of_dots_are_refused_together),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

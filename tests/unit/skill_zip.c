@@ -219,6 +219,79 @@ static void a_tar_is_no_zip(void **state)
     expect(fd, 0, "");
 }
 
+#define SHARED 3000u
+
+static uint32_t crc_of(const char *data, size_t len)
+{
+    uint32_t crc = ~0u;
+
+    for (size_t i = 0; i < len * 8; i++) {
+        crc ^= i % 8 ? 0 : (uint8_t)data[i / 8];
+        crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+    }
+    return ~crc;
+}
+
+/* What a local header and an entry of the directory have in common, from the version on. */
+static void put_numbers(struct bytes_writer *w, const char *data, size_t len, size_t extra)
+{
+    bytes_put_u16(w, 20);
+    bytes_put_u32(w, 0); /* no flags; as it is */
+    bytes_put_u32(w, 0x21 << 16);
+    bytes_put_u32(w, crc_of(data, len));
+    bytes_put_u32(w, (uint32_t)len);
+    bytes_put_u32(w, (uint32_t)len);
+    bytes_put_u16(w, 1);
+    bytes_put_u16(w, (uint16_t)extra);
+}
+
+/* The header of "a" has that of "b" as a field of its own, and both have what is behind. */
+static int make_overlap(void)
+{
+    static char bytes[2 * SHARED], data[SHARED];
+    struct bytes_writer w = bytes_writer_init(bytes, sizeof(bytes));
+    size_t at[2], directory;
+    int fd = memfd_create("zip", MFD_CLOEXEC);
+
+    for (size_t i = 0; i < 2; i++) {
+        at[i] = w.len;
+        bytes_put_u32(&w, 0x04034b50);
+        put_numbers(&w, data, SHARED, i == 0 ? 35 : 0);
+        bytes_put(&w, i == 0 ? "a" : "b", 1);
+        if (i == 0) {
+            bytes_put_u16(&w, 0x9999);
+            bytes_put_u16(&w, 31);
+        }
+    }
+    bytes_put(&w, data, SHARED);
+    directory = w.len;
+    for (size_t i = 0; i < 2; i++) {
+        bytes_put_u32(&w, 0x02014b50);
+        bytes_put_u16(&w, 20);
+        put_numbers(&w, data, SHARED, 0);
+        for (int k = 0; k < 5; k++)
+            bytes_put_u16(&w, 0);
+        bytes_put_u32(&w, (uint32_t)at[i]);
+        bytes_put(&w, i == 0 ? "a" : "b", 1);
+    }
+    bytes_put_u32(&w, 0x06054b50);
+    bytes_put_u32(&w, 0);
+    bytes_put_u16(&w, 2);
+    bytes_put_u16(&w, 2);
+    bytes_put_u32(&w, 2 * (ENTRY + 1));
+    bytes_put_u32(&w, (uint32_t)directory);
+    bytes_put_u16(&w, 0);
+    assert_int_equal(fd_write_full(fd, bytes, w.len), 0);
+    return fd;
+}
+
+/* Few bytes would be many files, and of what unpacks to nothing work without end. */
+static void no_two_are_of_the_same_bytes(void **state)
+{
+    (void)state;
+    expect(make_overlap(), -EINVAL, "lie over each other");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +300,7 @@ int main(void)
         cmocka_unit_test(it_is_where_it_should_be),
         cmocka_unit_test(large_ones_are_read),
         cmocka_unit_test(a_tar_is_no_zip),
+        cmocka_unit_test(no_two_are_of_the_same_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

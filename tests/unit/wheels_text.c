@@ -469,6 +469,26 @@ static void requirements_files_are_read(void **state)
     }
 }
 
+/* A path is made of each, or a warning. */
+static void options_are_not_without_number(void **state)
+{
+    static char text[3 * (WANTED_OPTIONS + 1) + 1];
+    static const struct file files[] = {{"requirements.txt", text}, {NULL, NULL}};
+    const struct wanted_source source = {text_of, (void *)(uintptr_t)files};
+
+    (void)state;
+    for (unsigned n = WANTED_OPTIONS; n <= WANTED_OPTIONS + 1; n++) {
+        _cleanup_wanted_ struct wanted_list list = {.n = 0};
+        struct err err = {0};
+
+        for (unsigned i = 0; i < n; i++)
+            strcpy(text + (size_t)3 * i, "-q\n");
+        assert_int_equal(wanted_read_file(&list, "requirements.txt", &source, &err),
+                         n > WANTED_OPTIONS ? -EINVAL : 0);
+        assert_true(n == WANTED_OPTIONS || strstr(err.message, "too many lines of options"));
+    }
+}
+
 static void blocks_of_scripts_are_read(void **state)
 {
     static const struct {
@@ -557,6 +577,7 @@ int main(void)
         cmocka_unit_test(metadata_is_read),
         cmocka_unit_test(names_of_many_tags_are_ranked_soon),
         cmocka_unit_test(requirements_files_are_read),
+        cmocka_unit_test(options_are_not_without_number),
         cmocka_unit_test(blocks_of_scripts_are_read),
         cmocka_unit_test(packages_go_with_images),
     };

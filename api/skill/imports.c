@@ -166,7 +166,7 @@ static int on_import(struct follow *f, const struct imports_found *found,
     char member[2 * IMPORTS_NAME_MAX + 2] = "";
     int own, r;
 
-    if (f->n_names++ >= IMPORTS_LOOKED_UP_MAX ||
+    if (f->n_names++ >= IMPORTS_LOOKED_UP_MAX || f->n_look_ups >= LOOK_UPS_MAX ||
         !absolute_name(f->file->package, found, ret_module)) {
         ret_module[0] = '\0';
         return 0;
@@ -174,6 +174,11 @@ static int on_import(struct follow *f, const struct imports_found *found,
     if (found->name && strcmp(found->name, "*") != 0)
         (void)snprintf(member, sizeof(member), "%s.%s", ret_module, found->name);
     own = follow_import(f, found, ret_module, member);
+    /* Nobody knows whose it is. */
+    if (f->n_look_ups >= LOOK_UPS_MAX) {
+        ret_module[0] = '\0';
+        return own < 0 ? own : 0;
+    }
     *ret_own = own > 0;
     if (own != 0 || found->level > 0 || f->walk)
         return own < 0 ? own : 0;

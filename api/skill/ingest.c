@@ -204,27 +204,29 @@ static int next_header(struct archive *a, struct source *source, bool has_entry,
 }
 
 /*
- * Reads one, and counts what it takes of the archive: no two entries of a zip are read from the
- * same bytes, or few of them would be work without end.
+ * Reads one, and counts what it takes of what is left of the archive's bytes: no two entries of
+ * a zip are read from the same ones, or few of them would be work without end.
  */
 static int read_counted(struct ingest *in, struct archive *a, const struct source *source,
-                        struct archive_entry *raw, uint64_t *taken, struct err *err)
+                        struct archive_entry *raw, uint64_t *left, struct err *err)
 {
     const la_int64_t before = archive_filter_bytes(a, 0);
     int result = read_entry(in, a, source, raw, err);
+    const uint64_t taken = (uint64_t)(archive_filter_bytes(a, 0) - before);
 
     if (result < 0)
         return result;
-    *taken += (uint64_t)(archive_filter_bytes(a, 0) - before);
-    return source_is_zip(source) && *taken > in->archive_bytes
-               ? err_set(err, EINVAL, "entries of the zip archive lie over each other")
-               : 0;
+    if (taken > *left)
+        return err_set(err, EINVAL, "entries of the zip archive lie over each other");
+    *left -= taken;
+    return 0;
 }
 
+/* left: how many bytes of the archive its entries may take. */
 static int read_entries(struct ingest *in, struct archive *a, struct source *source,
-                        struct err *err)
+                        uint64_t left, struct err *err)
 {
-    uint64_t seen = 0, taken = 0;
+    uint64_t seen = 0;
     bool has_entry = false;
 
     for (;;) {
@@ -242,7 +244,7 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
         if (++seen > in->limits->entries)
             return err_set(err, EFBIG, "the archive has more than %u entries",
                            in->limits->entries);
-        int result = read_counted(in, a, source, raw, &taken, err);
+        int result = read_counted(in, a, source, raw, &left, err);
         if (result < 0)
             return result;
     }
@@ -279,7 +281,10 @@ static int read_all(struct ingest *in, int in_fd, uint64_t size, struct archive 
         return result;
     if (source_open(source, a) != ARCHIVE_OK)
         return explain(a, source, "the archive cannot be read", err);
-    return read_entries(in, a, source, err);
+    /* A tar's are read from its start to its end. */
+    return read_entries(in, a, source,
+                        source_is_packed(source) || source_is_tar(source) ? UINT64_MAX : size,
+                        err);
 }
 
 static int read_archive(struct ingest *in, int in_fd, uint64_t size, struct err *err)

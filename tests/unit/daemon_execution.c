@@ -218,6 +218,8 @@ static void streams_take_turns_so_often(void **state)
     assert_false(e->log_clipped);
     execution_append_log(e, GUEST_STDOUT, "x", 1);
     assert_true(e->log_clipped);
+    /* Nor of the stream that was last. */
+    execution_append_log(e, GUEST_STDERR, "x", 1);
     assert_int_equal(e->log.len, LIMIT_LOG_PARTS + 1);
     execution_unref(e);
 }

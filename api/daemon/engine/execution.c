@@ -148,6 +148,8 @@ void execution_append_log(struct execution *e, enum guest_stream stream, const v
     if (kept > 0 && append_segment(e, stream, kept) < 0) {
         e->log.len -= kept;
         kept = 0;
+        /* Nor does what comes later seem to follow what is there. */
+        e->log.max = e->log.len;
     }
     if (kept < len)
         e->log_clipped = true;

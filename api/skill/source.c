@@ -28,6 +28,7 @@ struct source {
     uint64_t entries;     /* so far */
     uint64_t header_left; /* bytes that may come while a header is read */
     bool in_header;
+    bool is_tar;        /* as it is */
     struct err failure; /* of the unpacker, or a limit's */
     char chunk[CHUNK];
 };
@@ -168,6 +169,16 @@ static int open_unpacker(struct source *source, int filter, struct err *err)
     return 0;
 }
 
+static bool begins_as_tar(const struct source *source)
+{
+    struct tar_block block;
+    struct tar_numbers ignored;
+
+    return fd_pread_full(source->fd, &block, sizeof(block), 0) == (ssize_t)sizeof(block) &&
+           (memcmp(block.magic, "ustar", 5) == 0 ||
+            tar_block_read(&block, &ignored) != -EBADMSG);
+}
+
 int source_create(int in_fd, uint64_t size, const struct archive_limits *limits,
                   struct source **ret, struct err *err)
 {
@@ -181,7 +192,8 @@ int source_create(int in_fd, uint64_t size, const struct archive_limits *limits,
     source->limits = limits;
     /* The name that a tar begins with may be what a compressed file begins with: "BZhang.py".
      */
-    int filter = source_is_tar(source) ? ARCHIVE_FILTER_NONE : find_filter(source);
+    source->is_tar = begins_as_tar(source);
+    int filter = source->is_tar ? ARCHIVE_FILTER_NONE : find_filter(source);
     int result = filter == ARCHIVE_FILTER_NONE ? 0 : open_unpacker(source, filter, err);
     if (result < 0)
         source_destroy(source);
@@ -192,9 +204,7 @@ int source_create(int in_fd, uint64_t size, const struct archive_limits *limits,
 
 int source_open(struct source *source, struct archive *reader)
 {
-    const bool is_tar = source_is_tar(source);
-
-    if (!source->unpacker && !is_tar)
+    if (!source->unpacker && !source->is_tar)
         return open_file(source, reader);
     if (!source->unpacker && lseek(source->fd, 0, SEEK_SET) < 0)
         return ARCHIVE_FATAL;
@@ -207,12 +217,7 @@ int source_open(struct source *source, struct archive *reader)
 
 bool source_is_tar(const struct source *source)
 {
-    struct tar_block block;
-    struct tar_numbers ignored;
-
-    return fd_pread_full(source->fd, &block, sizeof(block), 0) == (ssize_t)sizeof(block) &&
-           (memcmp(block.magic, "ustar", 5) == 0 ||
-            tar_block_read(&block, &ignored) != -EBADMSG);
+    return source->is_tar;
 }
 
 bool source_is_zip(const struct source *source)

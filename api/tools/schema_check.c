@@ -124,25 +124,18 @@ static int check_member(const cJSON *schema, struct json_slice value, const char
     return 0;
 }
 
-/* Adds the member's key to keys, decoded. */
-static int take_key(struct json_slice key, struct skill_strings *keys)
+/* Adds the member's key to keys, decoded: as text two of one may differ. */
+static int take_key(struct json_slice key, struct skill_strings *keys, struct err *err)
 {
     const struct json_slice quoted = {key.data - 1, key.len + 2};
     _cleanup_buf_ struct buf text = buf_init(SIZE_MAX / 2);
 
     if (json_append_decoded(&text, quoted) < 0 || !buf_cstr(&text))
         return -ENOMEM;
+    if (skill_strings_has(keys, (const char *)text.data))
+        return err_set(err, EINVAL, "the argument \"%.*s\" comes twice", SHOWN,
+                       (const char *)text.data);
     return skill_strings_add(keys, "%s", (const char *)text.data);
-}
-
-/* Whether the last key is one of those before it: as text they may differ. */
-static bool has_before(const struct skill_strings *keys)
-{
-    for (size_t i = 0; i + 1 < keys->len; i++) {
-        if (strcmp(keys->items[i], keys->items[keys->len - 1]) == 0)
-            return true;
-    }
-    return false;
 }
 
 static int check_required(const cJSON *schema, const struct skill_strings *keys,
@@ -164,13 +157,10 @@ static int check_members(const cJSON *schema, const struct json_member *members,
     _cleanup_skill_strings_ struct skill_strings keys = {0};
 
     for (size_t i = 0; i < n; i++) {
-        int r = take_key(members[i].key, &keys);
+        int r = take_key(members[i].key, &keys, err);
 
         if (r < 0)
             return r;
-        if (has_before(&keys))
-            return err_set(err, EINVAL, "the argument \"%.*s\" comes twice", SHOWN,
-                           keys.items[i]);
         r = check_member(schema, members[i].value, keys.items[i], err);
         if (r < 0)
             return r;

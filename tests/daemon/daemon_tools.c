@@ -2,8 +2,8 @@
 /* Skills as tools, through a real daemon: definitions in every shape, and calls. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/daemon/database.h"
 #include "tests/daemon/tools_world.h"
+#include "tests/unit/database.h"
 
 #include "base/fd.h"
 
@@ -189,7 +189,7 @@ static void scripts_of_a_skill_without_an_entry(void **state)
     assert_null(strstr(a.body, "init"));
     answer_finish(&a);
     /* Nobody reads its skill again to see that. */
-    assert_int_equal(database_number(&h,
+    assert_int_equal(database_number(h.data,
                                      "SELECT COUNT(*) FROM tool_schemas WHERE schema IS NULL"
                                      " AND script = 'scripts/open.py'"),
                      1);

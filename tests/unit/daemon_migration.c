@@ -5,6 +5,7 @@
 #include "api/daemon/registry/registry.h"
 #include "api/daemon/registry/registry_schema.h"
 #include "api/daemon/registry/registry_tenants.h"
+#include "tests/unit/database.h"
 #include "tests/unit/registry_dir.h"
 
 #include <errno.h>
@@ -33,21 +34,6 @@ static void make_file(const char *dir, int application, int version)
     sqlite3_close(db);
 }
 
-static int number_of(const char *dir, const char *sql)
-{
-    sqlite3 *db = NULL;
-    sqlite3_stmt *s = NULL;
-    int n;
-
-    assert_int_equal(sqlite3_open(path_in(dir), &db), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
-    n = sqlite3_column_int(s, 0);
-    sqlite3_finalize(s);
-    sqlite3_close(db);
-    return n;
-}
-
 static void expect_refusal(const char *dir, int application, int version, const char *advice)
 {
     struct registry *registry = NULL;
@@ -57,8 +43,8 @@ static void expect_refusal(const char *dir, int application, int version, const 
     assert_int_equal(registry_open(path_in(dir), &registry, &err), -EPROTO);
     assert_null(registry);
     assert_non_null(strstr(err.message, advice));
-    assert_int_equal(number_of(dir, "PRAGMA user_version"), version);
-    assert_int_equal(number_of(dir, "SELECT COUNT(*) FROM skills WHERE name = 'x'"), 1);
+    assert_int_equal(database_number(dir, "PRAGMA user_version"), version);
+    assert_int_equal(database_number(dir, "SELECT COUNT(*) FROM skills WHERE name = 'x'"), 1);
 }
 
 static void refuses_newer_versions(void **state)
@@ -102,8 +88,10 @@ static void a_new_one_has_the_default_tenant(void **state)
 
         expect_tenant(registry);
         registry_close(registry);
-        assert_int_equal(number_of(*state, "PRAGMA user_version"), REGISTRY_SCHEMA_VERSION);
-        assert_int_equal(number_of(*state, "PRAGMA application_id"), REGISTRY_APPLICATION_ID);
+        assert_int_equal(database_number(*state, "PRAGMA user_version"),
+                         REGISTRY_SCHEMA_VERSION);
+        assert_int_equal(database_number(*state, "PRAGMA application_id"),
+                         REGISTRY_APPLICATION_ID);
     }
 }
 
@@ -150,14 +138,15 @@ static void takes_the_first_release_over(void **state)
     assert_string_equal(tenant.limits.images, "");
     registry_tenant_finish(&tenant);
     registry_close(registry);
-    assert_int_equal(number_of(*state, "SELECT COUNT(*) FROM sessions"), 0);
-    assert_int_equal(number_of(*state, "SELECT COUNT(*) FROM skills WHERE place = id"
-                                       " AND entry GLOB 'skl_*' AND length(entry) = 36"),
+    assert_int_equal(database_number(*state, "SELECT COUNT(*) FROM sessions"), 0);
+    assert_int_equal(database_number(*state, "SELECT COUNT(*) FROM skills WHERE place = id"
+                                             " AND entry GLOB 'skl_*' AND length(entry) = 36"),
                      1);
-    assert_int_equal(number_of(*state, "SELECT COUNT(DISTINCT entry) FROM files"
-                                       " WHERE entry GLOB 'fil_*' AND length(entry) = 36"),
+    assert_int_equal(database_number(*state,
+                                     "SELECT COUNT(DISTINCT entry) FROM files"
+                                     " WHERE entry GLOB 'fil_*' AND length(entry) = 36"),
                      2);
-    assert_int_equal(number_of(*state, "PRAGMA user_version"), REGISTRY_SCHEMA_VERSION);
+    assert_int_equal(database_number(*state, "PRAGMA user_version"), REGISTRY_SCHEMA_VERSION);
 }
 
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)

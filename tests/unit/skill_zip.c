@@ -6,6 +6,7 @@
 #include "api/skill/archive.h"
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -221,24 +222,13 @@ static void a_tar_is_no_zip(void **state)
 
 #define SHARED 3000u
 
-static uint32_t crc_of(const char *data, size_t len)
-{
-    uint32_t crc = ~0u;
-
-    for (size_t i = 0; i < len * 8; i++) {
-        crc ^= i % 8 ? 0 : (uint8_t)data[i / 8];
-        crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
-    }
-    return ~crc;
-}
-
 /* What a local header and an entry of the directory have in common, from the version on. */
 static void put_numbers(struct bytes_writer *w, const char *data, size_t len, size_t extra)
 {
     bytes_put_u16(w, 20);
     bytes_put_u32(w, 0); /* no flags; as it is */
     bytes_put_u32(w, 0x21 << 16);
-    bytes_put_u32(w, crc_of(data, len));
+    bytes_put_u32(w, crc32_update(0, data, len));
     bytes_put_u32(w, (uint32_t)len);
     bytes_put_u32(w, (uint32_t)len);
     bytes_put_u16(w, 1);

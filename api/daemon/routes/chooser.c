@@ -167,14 +167,6 @@ static int open_packages(struct daemon *d, struct chooser_packages *packages, in
     return 0;
 }
 
-static int take_turn(struct daemon *d, const char *tenant, struct chooser_packages *packages,
-                     int *ret_fd, struct turn *turn, struct err *err)
-{
-    int r = open_packages(d, packages, ret_fd, err);
-
-    return r < 0 ? r : turn_take(turn, d, TURN_ARCHIVE, tenant, err);
-}
-
 /* At a turn, with its packages open. */
 static int look(struct daemon *d, const struct images *images, const struct chooser_source *u,
                 const char *identity, const char *lang, image_set_t allowed,
@@ -228,12 +220,8 @@ static bool refuse(const struct execution *e, const char *named, image_set_t all
 static int choose(struct daemon *d, const struct chooser_source *u, const char *lang,
                   const char *image, image_set_t allowed, struct execution *e, struct err *err)
 {
-    struct chooser_packages packages = *u->packages;
-    const struct chooser_source opened = {u->skill, u->archive, u->tar_fd, &packages,
-                                          u->has_turn};
     char identity[SHA256_HEX_SIZE];
     _cleanup_turn_ struct turn turn = {.is_hasty = e->is_given};
-    _cleanup_fd_ int fd = -1;
     int r = identify(e->skill_digest, u->packages, identity, err);
 
     if (r < 0)
@@ -241,9 +229,8 @@ static int choose(struct daemon *d, const struct chooser_source *u, const char *
     r = choose_known(d, e->images, identity, lang, image, u->skill->image, allowed, &e->image);
     if (r != 0)
         return r < 0 ? r : 0;
-    r = u->has_turn ? open_packages(d, &packages, &fd, err)
-                    : take_turn(d, e->tenant, &packages, &fd, &turn, err);
-    return r < 0 ? r : look(d, e->images, &opened, identity, lang, allowed, &e->image, err);
+    r = u->has_turn ? 0 : turn_take(&turn, d, TURN_ARCHIVE, e->tenant, err);
+    return r < 0 ? r : look(d, e->images, u, identity, lang, allowed, &e->image, err);
 }
 
 bool chooser_choose(struct daemon *d, const struct chooser_source *u, const char *lang,
@@ -290,7 +277,10 @@ int chooser_find(struct daemon *d, const struct images *images, const char *tena
     if (r != 0)
         return r < 0 ? err_set(err, EACCES, "its image may not be used") : 0;
     fd = objects_get(d->objects, digest, err);
-    r = fd < 0 ? fd : take_turn(d, tenant, &opened, &packages_fd, &turn, err);
+    r = fd < 0 ? fd : open_packages(d, &opened, &packages_fd, err);
+    if (r < 0)
+        return r;
+    r = turn_take(&turn, d, TURN_ARCHIVE, tenant, err);
     if (r < 0)
         return r;
     r = skill_archive_reload(fd, digest, &archive, &skill, err);

@@ -29,7 +29,7 @@ struct chooser_source {
     const struct skill *skill;
     const struct skill_archive *archive;
     int tar_fd;
-    const struct chooser_packages *packages;
+    const struct chooser_packages *packages; /* open */
     bool has_turn; /* who calls has one already (turn.h), which stands for that at an archive */
 };
 

@@ -192,11 +192,19 @@ static int name_skill_md(struct ingest *in, struct err *err)
     return 0;
 }
 
+/*
+ * By their folders, then by their names but for capitals: of two paths that are the same but
+ * for those, there are folders on the way that differ in a name, or the two are in one folder.
+ */
 static int compare_folded(const void *a, const void *b)
 {
-    const char *const *x = a, *const *y = b;
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    const size_t x_len = (size_t)(basename(x) - x), y_len = (size_t)(basename(y) - y);
+    int r = memcmp(x, y, x_len < y_len ? x_len : y_len);
 
-    return names_case_compare(*x, *y);
+    if (r == 0 && x_len == y_len)
+        return names_case_compare(x + x_len, y + y_len);
+    return r ? r : x_len < y_len ? -1 : 1;
 }
 
 static int check_collisions(struct ingest *in, struct err *err)
@@ -210,7 +218,7 @@ static int check_collisions(struct ingest *in, struct err *err)
         sorted[i] = in->archive.entries[i].path;
     qsort(sorted, n, sizeof(*sorted), compare_folded);
     for (size_t i = 1; i < n; i++) {
-        if (names_case_compare(sorted[i - 1], sorted[i]) == 0)
+        if (compare_folded(&sorted[i - 1], &sorted[i]) == 0)
             return err_set(err, EINVAL,
                            "entries \"%s\" and \"%s\" have the same name but for upper and "
                            "lower case",

@@ -102,14 +102,15 @@ static bool name_module(const char *path, char ret[PATH_SIZE])
 static int read_script(int tar_fd, struct look *look, struct err *err)
 {
     _cleanup_buf_ struct buf text = buf_init(IMPORTS_FILE_BYTES_MAX + 1);
-    struct err why = {0};
-    int r = skill_content_read(tar_fd, look->path, &text, &why);
+    const struct archive_entry_info *entry = skill_archive_find(look->archive, look->path);
+    int r;
 
     /* A link, or a large one. */
-    if (r == -ENOENT || r == -E2BIG)
+    if (!entry || entry->type != ARCHIVE_ENTRY_FILE || entry->size > IMPORTS_FILE_BYTES_MAX)
         return 0;
+    r = skill_content_read_entry(tar_fd, entry, &text, err);
     if (r < 0)
-        return err_set(err, -r, "%s", why.message);
+        return r;
     /* One that arranges its path itself knows how it is run. */
     if (text.len == 0 || memmem(text.data, text.len, "sys.path", 8))
         return 0;

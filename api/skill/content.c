@@ -87,3 +87,22 @@ int skill_content_read(int tar_fd, const char *path, struct buf *out, struct err
         r = -EINVAL;
     return r < 0 ? err_set_errno(err, -r, "cannot read the stored skill") : 0;
 }
+
+int skill_content_read_entry(int tar_fd, const struct archive_entry_info *entry,
+                             struct buf *out, struct err *err)
+{
+    const size_t len = (size_t)entry->size;
+    ssize_t n;
+    int r;
+
+    if (entry->type != ARCHIVE_ENTRY_FILE)
+        return err_set(err, ENOENT, "there is no such file in the skill");
+    r = buf_reserve(out, len);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot read the stored skill");
+    n = fd_pread_full(tar_fd, out->data + out->len, len, entry->offset);
+    if (n != (ssize_t)len)
+        return err_set_errno(err, n < 0 ? (int)-n : EINVAL, "cannot read the stored skill");
+    out->len += len;
+    return 0;
+}

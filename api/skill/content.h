@@ -6,6 +6,7 @@
 #ifndef SKILLVM_API_SKILL_CONTENT_H
 #define SKILLVM_API_SKILL_CONTENT_H
 
+#include "api/skill/archive.h"
 #include "api/skill/tar.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -17,6 +18,9 @@
  * -E2BIG. 0; -ENOENT (also for a folder or a link); -EINVAL for what is no such tar; -errno.
  */
 int skill_content_read(int tar_fd, const char *path, struct buf *out, struct err *err);
+/* The same of an entry of the tar's list, where it is: no other is looked at. */
+int skill_content_read_entry(int tar_fd, const struct archive_entry_info *entry,
+                             struct buf *out, struct err *err);
 
 struct content_walk {
     const char *path; /* of the regular file whose content is wanted; NULL: each says */

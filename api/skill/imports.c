@@ -261,7 +261,7 @@ static int read_file(struct follow *f, int tar_fd, const struct file *file, uint
     if (entry->size > IMPORTS_FILE_BYTES_MAX || entry->size > *left)
         return 0;
     *left -= entry->size;
-    r = skill_content_read(tar_fd, file->path, &text, err);
+    r = skill_content_read_entry(tar_fd, entry, &text, err);
     if (r < 0)
         return r;
     f->file = file;

@@ -57,6 +57,8 @@ static int append(struct needs *needs, const struct needs_item *item)
         item_finish(&added);
         return -ENOMEM;
     }
+    if (item->kind == NEEDS_LANGUAGE)
+        added.python_minor = needs_python_minor(item->detail);
     items[needs->len++] = added;
     return 0;
 }
@@ -141,22 +143,6 @@ static const char *on_text(void *user, const char *path, size_t *ret_len)
             *ret_len = r->files[i].len;
             return text_of(r, &r->files[i]);
         }
-    return NULL;
-}
-
-/* A file that would be this module if its folder were on the path, or NULL. */
-static const char *find_elsewhere(const struct needs_reader *r, const char *module)
-{
-    char file[NEEDS_TEXT_MAX + 32], package[NEEDS_TEXT_MAX + 32];
-
-    (void)snprintf(file, sizeof(file), "/%s.py", module);
-    (void)snprintf(package, sizeof(package), "/%s/__init__.py", module);
-    for (size_t i = 0; i < r->archive->n_entries; i++) {
-        const char *path = r->archive->entries[i].path;
-
-        if (text_ends_with(path, file) || text_ends_with(path, package))
-            return path;
-    }
     return NULL;
 }
 
@@ -427,6 +413,14 @@ static int read_files(struct needs_reader *r)
     return result < 0 ? result : js_imports_walk(&in_node);
 }
 
+static int find_elsewhere(struct needs_reader *r, struct needs_item *item)
+{
+    const char *path;
+    int result = needs_find_module(r, item->name, &path);
+
+    return result < 0 ? result : copy(path, &item->elsewhere);
+}
+
 /* What is known only when all was read. 0 or -ENOMEM. */
 static int settle(struct needs_reader *r)
 {
@@ -448,7 +442,7 @@ static int settle(struct needs_reader *r)
             image_manifest_has(&r->optional, item->name))
             item->guarded = true;
         if (item->kind == NEEDS_MODULE && !item->own && result == 0)
-            result = copy(find_elsewhere(r, item->name), &item->elsewhere);
+            result = find_elsewhere(r, item);
         r->needs.items[kept++] = *item;
     }
     r->needs.len = kept;
@@ -487,6 +481,7 @@ int needs_read(int tar_fd, const struct skill_archive *archive, const struct ski
     result = read_all(r, tar_fd, err);
     free(r->wanted);
     free(r->names);
+    free(r->modules);
     buf_finish(&r->texts);
     skill_strings_finish(&r->asked);
     skill_strings_finish(&r->defined);

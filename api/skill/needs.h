@@ -58,8 +58,9 @@ struct needs_item {
     enum needs_kind kind;
     enum needs_from from;
     char *name;
-    char *detail; /* or NULL */
-    char *wanted; /* a requirement of Python's as it stands, or NULL */
+    char *detail;          /* or NULL */
+    unsigned python_minor; /* of a language: the least of Python 3 that detail asks for */
+    char *wanted;          /* a requirement of Python's as it stands, or NULL */
     char *file;
     unsigned line;   /* from 1 */
     bool guarded;    /* the skill expects that it may not be there */

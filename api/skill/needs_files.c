@@ -5,6 +5,7 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -126,4 +127,73 @@ bool needs_has_name(const struct needs_reader *r, const char *name)
 {
     return bsearch(&(struct needs_name){name, false}, r->names, r->archive->n_entries,
                    sizeof(*r->names), compare_letters);
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+    const struct needs_module *x = a, *y = b;
+    int r = strcmp(x->name, y->name);
+
+    return r ? r : strcmp(x->path, y->path);
+}
+
+/* NULL for what is none: one in the root needs no folder. */
+static const char *module_of(const char *path)
+{
+    const char *name = basename(path), *folder;
+
+    if (name == path || !text_ends_with(name, ".py"))
+        return NULL;
+    if (strcmp(name, "__init__.py") != 0)
+        return name;
+    folder = memrchr(path, '/', (size_t)(name - 1 - path));
+    return folder ? folder + 1 : NULL;
+}
+
+static int sort_modules(struct needs_reader *r)
+{
+    r->modules = calloc(r->archive->n_entries + 1, sizeof(*r->modules));
+    if (!r->modules)
+        return -ENOMEM;
+    for (size_t i = 0; i < r->archive->n_entries; i++) {
+        const char *path = r->archive->entries[i].path, *name = module_of(path);
+
+        if (name)
+            r->modules[r->n_modules++] = (struct needs_module){name, path};
+    }
+    qsort(r->modules, r->n_modules, sizeof(*r->modules), compare_modules);
+    return 0;
+}
+
+/* The first path of that name, or NULL. */
+static const char *find_path(const struct needs_reader *r, const char *name)
+{
+    size_t low = 0, high = r->n_modules;
+
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+
+        if (strcmp(r->modules[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->n_modules && strcmp(r->modules[low].name, name) == 0 ? r->modules[low].path
+                                                                         : NULL;
+}
+
+int needs_find_module(struct needs_reader *r, const char *module, const char **ret)
+{
+    char name[NEEDS_TEXT_MAX + 32];
+    const char *package;
+
+    if (!r->modules && sort_modules(r) < 0)
+        return -ENOMEM;
+    (void)snprintf(name, sizeof(name), "%s.py", module);
+    *ret = find_path(r, name);
+    (void)snprintf(name, sizeof(name), "%s/__init__.py", module);
+    package = find_path(r, name);
+    if (package && (!*ret || strcmp(package, *ret) < 0))
+        *ret = package;
+    return 0;
 }

@@ -23,11 +23,19 @@ struct needs_name {
     bool is_dir;
 };
 
+/* A file in some folder that is a module, were the folder on the path. */
+struct needs_module {
+    const char *name; /* "NAME.py" or "NAME/__init__.py": the end of path */
+    const char *path;
+};
+
 struct needs_reader {
     const struct skill_archive *archive;
     const struct skill *skill;
     struct needs needs;
-    struct needs_name *names;    /* of the archive's entries, sorted */
+    struct needs_name *names;     /* of the archive's entries, sorted */
+    struct needs_module *modules; /* of all folders, sorted; NULL: nobody asked yet */
+    size_t n_modules;
     uint16_t seats[NEEDS_SEATS]; /* index in items plus one; 0: free */
     struct needs_file files[NEEDS_FILES_MAX];
     size_t n_files;
@@ -58,6 +66,10 @@ bool needs_has_file(const struct needs_reader *r, const char *name);
 /* The same of a file or a folder, in capitals or not. */
 bool needs_has_name(const struct needs_reader *r, const char *name);
 
+/* The first of the files that would be this module if its folder were on the path, borrowed in
+ * *ret, or NULL. 0 or -ENOMEM. */
+int needs_find_module(struct needs_reader *r, const char *module, const char **ret);
+
 /* The lines of a requirements.txt. */
 int needs_read_requirements(struct needs_reader *r, const char *file, const char *text,
                             size_t len);
@@ -87,6 +99,8 @@ void needs_module_name(const char *package, char ret[NEEDS_TEXT_MAX + 1]);
 /* Where a thing is from in an image. */
 enum needs_from needs_from_in(const struct image_manifest *image,
                               const struct needs_item *item);
+/* The minor version of Python 3 that ">=3.12,<4" asks for; 0: any. NULL is fine. */
+unsigned needs_python_minor(const char *version);
 /* Whether an image's Python is one that a requirement is for, by its marker. */
 bool needs_applies(const struct image_manifest *image, const struct needs_item *item);
 /*

@@ -8,23 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* The minor version of Python 3 that ">=3.12,<4" asks for; 0: any. NULL is fine. */
-static unsigned python_at_least(const char *version)
-{
-    unsigned at_least = 0;
-
-    for (const char *at = version; at && *at;) {
-        unsigned minor = 0;
-
-        at += strspn(at, " ,");
-        if (*at != '<' && *at != '!' && sscanf(at + strspn(at, "=~> "), "3.%3u", &minor) == 1 &&
-            minor > at_least)
-            at_least = minor;
-        at += strcspn(at, ",");
-    }
-    return at_least;
-}
-
 static bool has_program(const struct image_manifest *image, const char *program)
 {
     return image_manifest_has(&image->programs, program);
@@ -80,7 +63,7 @@ static bool has_language(const struct image_manifest *image, const struct needs_
         return has_program(image, "node");
     if (strcmp(item->name, "Python") != 0)
         return has_program(image, item->detail);
-    return image->python_minor > 0 && python_at_least(item->detail) <= image->python_minor;
+    return image->python_minor > 0 && item->python_minor <= image->python_minor;
 }
 
 /* An image that is named is nobody's need: it was found or not; the network is no image's. */
@@ -164,8 +147,7 @@ bool needs_is_repeated(const struct needs *needs, size_t at)
 
         if (other->kind == item->kind && other->from == item->from && !other->guarded &&
             other->connects == item->connects && strcmp(other->name, item->name) == 0 &&
-            (item->kind != NEEDS_LANGUAGE ||
-             python_at_least(other->detail) >= python_at_least(item->detail)))
+            other->python_minor >= item->python_minor)
             return true;
     }
     return (item->kind == NEEDS_PACKAGE || item->kind == NEEDS_NODE_PACKAGE) &&

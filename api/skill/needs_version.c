@@ -18,6 +18,22 @@ bool needs_applies(const struct image_manifest *image, const struct needs_item *
            requirement_applies(&requirement, &python, NULL);
 }
 
+unsigned needs_python_minor(const char *version)
+{
+    unsigned at_least = 0;
+
+    for (const char *at = version; at && *at;) {
+        unsigned minor = 0;
+
+        at += strspn(at, " ,");
+        if (*at != '<' && *at != '!' && sscanf(at + strspn(at, "=~> "), "3.%3u", &minor) == 1 &&
+            minor > at_least)
+            at_least = minor;
+        at += strcspn(at, ",");
+    }
+    return at_least;
+}
+
 /* What is called 0.0.0 was built without being told its version. */
 static bool is_told(const char *version)
 {

@@ -250,6 +250,18 @@ static void test_limits(void **state)
     buf_finish(&text);
 }
 
+/* Of a tar whose headers are gone only what is known of it finds a file. */
+static void wipe_headers(int tar_fd, const struct skill_archive *archive)
+{
+    static const char wiped[TAR_BLOCK];
+
+    for (size_t i = 0; i < archive->n_entries; i++)
+        if (archive->entries[i].type == ARCHIVE_ENTRY_FILE)
+            assert_int_equal(fd_pwrite_full(tar_fd, wiped, sizeof(wiped),
+                                            archive->entries[i].offset - sizeof(wiped)),
+                             0);
+}
+
 /* Makes a skill of the members and compares what its entry imports. */
 static void check_skill(const struct member *members, enum proto_mode mode, const char *entry,
                         const char *want)
@@ -264,6 +276,8 @@ static void check_skill(const struct member *members, enum proto_mode mode, cons
 
     if (skill_archive_ingest(in, &archive_limits_default, NULL, tar, &archive, &err) < 0)
         fail_msg("%s", err.message);
+    /* There may be thousands, which nobody passes again for each file that is read. */
+    wipe_headers(tar, &archive);
     if (imports_read(tar, &archive, &start, &names, &err) < 0)
         fail_msg("%s", err.message);
     for (size_t i = 0; i < names.len; i++) {

@@ -88,6 +88,13 @@ static const struct {
     {"try { try { require('a') } catch {} require('b') } catch (e) { throw e }",
      "1 a?(), 1 b()"},
     {"try { require('a') } catch (e) { f(() => { throw e }) }", "1 a?()"},
+    {"try { try { try { try { require('a') } catch {} } catch (e) { throw e } } catch (e) "
+     "{ throw e } } catch (e) { throw e }",
+     "1 a?()"},
+    /* As many as are looked through. */
+    {"try { try { try { try { try { require('a') } catch {} } catch (e) { throw e } } "
+     "catch (e) { throw e } } catch (e) { throw e } } catch (e) { throw e }",
+     "1 a()"},
     {"try { require('a') } catch (e) { if (x) process.exit(1); else throw e }", "1 a?()"},
     {"try { require('a') } catch (e) {\n  f()\n  throw e }", "1 a()"},
     {"try { require('a') } catch (e) { process.abort() }", "1 a()"},

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static void read_skill(const char *path, struct needs *ret)
     clock_t began;
 
     for (int i = 0; i < THINGS; i++)
-        (void)buf_printf(&text, "thing%d\n", i);
+        (void)buf_printf(&text, "%sthing%d\n", text_ends_with(path, ".py") ? "import " : "", i);
     assert_int_equal(text.error, 0);
     put_file(&files, "SKILL.md", md, sizeof(md) - 1);
     put_file(&files, path, (const char *)text.data, text.len);
@@ -52,6 +53,9 @@ static void read_skill(const char *path, struct needs *ret)
     put_file(&files, "folder/Thing7", "", 0);
     put_file(&files, "folder/thing8", "", 0);
     put_file(&files, "folder/thing9.PY", "", 0);
+    put_file(&files, "other/thing7.py", "", 0);
+    put_file(&files, "another/thing7/__init__.py", "", 0);
+    put_file(&files, "yet-another/thing7.py", "", 0);
     assert_int_equal(fd_write_full(in, files.data, files.len), 0);
     if (skill_archive_load(in, &archive_limits_default, NULL, tar, &archive, &skill, &err) < 0)
         fail_msg("%s", err.message);
@@ -61,13 +65,18 @@ static void read_skill(const char *path, struct needs *ret)
     assert_true(clock() - began < 3 * CLOCKS_PER_SEC / 2);
 }
 
-static bool is_own(const struct needs *needs, const char *name)
+static const struct needs_item *find(const struct needs *needs, const char *name)
 {
     for (size_t i = 0; i < needs->len; i++)
         if (strcmp(needs->items[i].name, name) == 0)
-            return needs->items[i].own;
+            return &needs->items[i];
     fail_msg("no %s", name);
-    return false;
+    return NULL;
+}
+
+static bool is_own(const struct needs *needs, const char *name)
+{
+    return find(needs, name)->own;
 }
 
 static void test_programs(void **state)
@@ -93,11 +102,24 @@ static void test_packages(void **state)
     assert_false(is_own(&needs, "thing10"));
 }
 
+/* Off the path: the first by its path. */
+static void test_modules(void **state)
+{
+    _cleanup_needs_ struct needs needs = {0};
+
+    (void)state;
+    read_skill("main.py", &needs);
+    assert_string_equal(find(&needs, "thing7")->elsewhere, "another/thing7/__init__.py");
+    assert_null(find(&needs, "thing8")->elsewhere);
+    assert_null(find(&needs, "thing9")->elsewhere);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programs),
         cmocka_unit_test(test_packages),
+        cmocka_unit_test(test_modules),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,13 @@ open("/sandbox/out/big", "wb").write(os.urandom(4 << 20))
 os.truncate(os.open("/sandbox/out/zeros", os.O_CREAT | os.O_WRONLY), 64 << 20)
 print("\\x01" * 700000)
 """
+# What never ends a line, so slowly that it lasts.
+LOG = """
+import os, time
+while True:
+    os.write(1, b"x")
+    time.sleep(0.001)
+"""
 
 
 class Siege(Beside):
@@ -118,6 +125,11 @@ def a_byte_of_an_answer(sock):
         raise OSError("ended")
 
 
+def what_there_is(sock):
+    if not sock.recv(1 << 16):
+        raise OSError("ended")
+
+
 def push(client, source, name):
     pushed = client.request(
         "POST", "/v1/skills", python_skill(source, name=name), **{"Content-Type": "application/zip"}
@@ -141,6 +153,11 @@ def ways(key, result):
     big = large + b"/files/big"
     look = b"HEAD " + large + b" HTTP/1.1\r\n" + who + b"\r\n"
     search = b"HEAD " + large + b"/files/none HTTP/1.1\r\n" + who + b"\r\n"
+    # One execution for all.
+    wanted = {"skill": "log", "timeout": "600s", "idempotency_key": "log"}
+    body = json.dumps(wanted).encode()
+    follow = (b"POST /v1/executions HTTP/1.1\r\n" + who + b"Content-Type: application/json\r\n"
+        + b"Accept: text/event-stream\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     # All bodies together are what the tenant may store; of the connections at work it has half.
     return (
         ("heads by the byte", CONNECTIONS,
@@ -154,6 +171,7 @@ def ways(key, result):
          lambda s: s.sendall(b"GET " + big + b" HTTP/1.1\r\n" + who + b"\r\n"), a_byte_of_an_answer),
         ("looks at a large result", CONNECTIONS // 2, lambda s: s.sendall(look), a_look_again(look)),
         ("searches for a file", CONNECTIONS // 2, lambda s: s.sendall(search), a_look_again(search)),
+        ("followers of a log", CONNECTIONS // 2, lambda s: s.sendall(follow), what_there_is),
     )
 
 
@@ -182,6 +200,7 @@ def a_tenant_besieges_the_others_in_vain(world):
         hostile = TcpClient(port, key)
         other = TcpClient(port, make_tenant(daemon, "other"))
         push(hostile, BIG, "big")
+        push(hostile, LOG, "log")
         push(other, 'print("hello"); open("/sandbox/out/here", "w").close()', "hello")
         result = run(hostile, "big")
         path = f"/v1/executions/{result['execution_id']}"

@@ -9,9 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define MANY 3600000
 
 static struct execution *create(void)
 {
@@ -88,6 +91,68 @@ static void a_reader_follows(void **state)
     assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_NOTHING);
     end(e);
     assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_RESULT);
+    execution_unref(e);
+}
+
+static void *end_it(void *e)
+{
+    end(e);
+    return NULL;
+}
+
+/* Pieces come together to one of many, what ends it at once. */
+static void a_reader_among_many_rests(void **state)
+{
+    struct execution *e = create();
+    struct execution_cursor c = {0};
+    enum guest_stream stream = GUEST_STDOUT;
+    size_t len = 0;
+    pthread_t other;
+    char text[16];
+
+    (void)state;
+    execution_set_state(e, EXECUTION_RUNNING);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_STATE);
+    execution_append_log(e, GUEST_STDOUT, "a", 1);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_LOG);
+    assert_string_equal(text, "a");
+    /* Some milliseconds for each of them. */
+    for (int i = 1; i < MANY; i++)
+        (void)execution_ref(e);
+    execution_rest(e, &c);
+    execution_append_log(e, GUEST_STDOUT, "b", 1);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_NOTHING);
+    execution_append_log(e, GUEST_STDOUT, "c", 1);
+    /* An hour, if it were not for the end. */
+    assert_int_equal(pthread_create(&other, NULL, end_it, e), 0);
+    assert_int_equal(execution_next(e, &c, UINT64_MAX, &stream, text, sizeof(text), &len),
+                     EXECUTION_LOG);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_int_equal(len, 2);
+    assert_memory_equal(text, "bc", 2);
+    assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_RESULT);
+    for (int i = 1; i < MANY; i++)
+        execution_unref(e);
+    execution_unref(e);
+}
+
+/* And one alone for so short that he sees no rest. */
+static void a_rest_ends(void **state)
+{
+    struct execution *e = create();
+    struct execution_cursor c = {.told_ran = true};
+    enum guest_stream stream = GUEST_STDOUT;
+    size_t len = 0;
+    char text[16];
+
+    (void)state;
+    execution_set_state(e, EXECUTION_RUNNING);
+    execution_append_log(e, GUEST_STDOUT, "a", 1);
+    execution_rest(e, &c);
+    assert_int_equal(execution_next(e, &c, UINT64_MAX, &stream, text, sizeof(text), &len),
+                     EXECUTION_LOG);
+    assert_int_equal(len, 1);
+    end(e);
     execution_unref(e);
 }
 
@@ -230,6 +295,8 @@ int main(void)
         cmocka_unit_test(streams_take_turns_so_often),
         cmocka_unit_test(a_late_reader_misses_nothing),
         cmocka_unit_test(a_reader_follows),
+        cmocka_unit_test(a_reader_among_many_rests),
+        cmocka_unit_test(a_rest_ends),
         cmocka_unit_test(a_reader_comes_again_where_it_was),
         cmocka_unit_test(what_never_ran),
         cmocka_unit_test(the_log_is_bounded),

@@ -4,6 +4,7 @@
 #include "api/daemon/terms/ids.h"
 #include "api/daemon/terms/limits.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/cond.h"
 #include "base/fd.h"
 #include "base/lock.h"
@@ -17,6 +18,8 @@
 
 /* What a result may take in memory while somebody reads it. */
 #define RESULT_MEMORY_MAX (64u * 1024u)
+/* All who follow a log are woken for pieces of it a thousand times a second together. */
+#define REST_NS (NS_PER_SECOND / 1000u)
 
 struct execution *execution_create(const char *tenant, struct err *err)
 {
@@ -35,6 +38,7 @@ struct execution *execution_create(const char *tenant, struct err *err)
     }
     (void)pthread_mutex_init(&e->lock, NULL);
     cond_init(&e->changed);
+    cond_init(&e->logged);
     e->references = 1;
     e->log = buf_init(LIMIT_LOG_BYTES);
     e->segments = buf_init(LIMIT_LOG_PARTS * sizeof(uint32_t));
@@ -92,6 +96,7 @@ void execution_unref(struct execution *e)
     fd_close(&e->result_fd);
     fd_close(&e->cancel_fd);
     (void)pthread_cond_destroy(&e->changed);
+    (void)pthread_cond_destroy(&e->logged);
     (void)pthread_mutex_destroy(&e->lock);
     free(e);
 }
@@ -110,13 +115,19 @@ void execution_cancel(struct execution *e)
         return;
 }
 
+static void wake_all(struct execution *e)
+{
+    (void)pthread_cond_broadcast(&e->changed);
+    (void)pthread_cond_broadcast(&e->logged);
+}
+
 void execution_set_state(struct execution *e, enum execution_state state)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
 
     e->state = state;
     e->ran = e->ran || state < EXECUTION_ENDED;
-    (void)pthread_cond_broadcast(&e->changed);
+    wake_all(e);
 }
 
 /* Adds len bytes to the last segment, or begins one. */
@@ -154,7 +165,7 @@ void execution_append_log(struct execution *e, enum guest_stream stream, const v
     if (kept < len)
         e->log_clipped = true;
     if (kept > 0)
-        (void)pthread_cond_broadcast(&e->changed);
+        (void)pthread_cond_broadcast(&e->logged);
 }
 
 size_t execution_log_memory(struct execution *e)
@@ -198,7 +209,7 @@ void execution_end(struct execution *e, const struct store *store, struct buf *r
     /* Who reads of it for long keeps no image from being replaced. */
     images_unref(steal_ptr(&e->images));
     e->state = EXECUTION_ENDED;
-    (void)pthread_cond_broadcast(&e->changed);
+    wake_all(e);
 }
 
 int execution_read_result(const struct execution *e, size_t at, void *data, size_t len)
@@ -283,6 +294,24 @@ void execution_seek(struct execution *e, size_t log_at, struct execution_cursor 
     }
 }
 
+void execution_rest(struct execution *e, struct execution_cursor *cursor)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&e->lock);
+
+    cursor->rests_ns = clock_monotonic_ns() + e->references * REST_NS;
+}
+
+/* Waits for news, or until a rest is over. False: the time is up. */
+static bool await_news(struct execution *e, const struct execution_cursor *cursor, bool rests,
+                       uint64_t deadline_ns)
+{
+    uint64_t until_ns =
+        rests && cursor->rests_ns < deadline_ns ? cursor->rests_ns : deadline_ns;
+
+    return cond_wait_until(rests ? &e->changed : &e->logged, &e->lock, until_ns) ||
+           until_ns < deadline_ns;
+}
+
 enum execution_news execution_next(struct execution *e, struct execution_cursor *cursor,
                                    uint64_t deadline_ns, enum guest_stream *ret_stream,
                                    void *data, size_t size, size_t *ret_len)
@@ -291,16 +320,19 @@ enum execution_news execution_next(struct execution *e, struct execution_cursor 
     bool waiting = true;
 
     for (;;) {
+        /* Looked at once: what came meanwhile is not waited for. */
+        bool rests = e->state < EXECUTION_ENDED && clock_monotonic_ns() < cursor->rests_ns;
+
         if (!cursor->told_ran && e->ran) {
             cursor->told_ran = true;
             return EXECUTION_STATE;
         }
-        if (copy_log(e, cursor, ret_stream, data, size, ret_len))
+        if (!rests && copy_log(e, cursor, ret_stream, data, size, ret_len))
             return EXECUTION_LOG;
         if (e->state >= EXECUTION_ENDED)
             return e->state == EXECUTION_ENDED ? EXECUTION_RESULT : EXECUTION_GONE;
         if (!waiting)
             return EXECUTION_NOTHING;
-        waiting = cond_wait_until(&e->changed, held, deadline_ns);
+        waiting = await_news(e, cursor, rests, deadline_ns);
     }
 }

@@ -83,8 +83,9 @@ struct execution {
     void (*give_back)(void *ctx, const char *tenant, uint64_t bytes);
     void *give_back_ctx;
 
-    pthread_mutex_t lock; /* for all below */
-    pthread_cond_t changed;
+    pthread_mutex_t lock;   /* for all below */
+    pthread_cond_t changed; /* its state */
+    pthread_cond_t logged;  /* that, or its log */
     unsigned references;
     enum execution_state state;
     bool ran; /* it was RUNNING once */
@@ -155,7 +156,11 @@ struct execution_cursor {
     size_t segment_at;   /* bytes of segments */
     uint32_t in_segment; /* bytes of that segment already read */
     bool told_ran;
+    uint64_t rests_ns; /* monotonic: until then it gets nothing of the log */
 };
+
+/* Until the next piece: the longer, the more there are who follow it. Its end is never late. */
+void execution_rest(struct execution *e, struct execution_cursor *cursor);
 
 /* As where a reader is who has so many bytes of the log, or all of it where it has fewer. */
 void execution_seek(struct execution *e, size_t log_at, struct execution_cursor *cursor);

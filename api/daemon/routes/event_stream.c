@@ -309,6 +309,7 @@ static int next_here(struct event_stream *s)
     uint8_t data[LOG_CHUNK];
     enum guest_stream stream = GUEST_STDOUT;
     size_t len = 0;
+    int r;
 
     if (!hold_ended(s))
         return end_as_too_much(s);
@@ -318,7 +319,9 @@ static int next_here(struct event_stream *s)
     case EXECUTION_STATE:
         return add_status(&s->pending, s->id, "running");
     case EXECUTION_LOG:
-        return add_logs(s, stream, data, len);
+        r = add_logs(s, stream, data, len);
+        execution_rest(s->e, &s->cursor);
+        return r;
     case EXECUTION_RESULT:
         return begin_result(s);
     case EXECUTION_GONE:

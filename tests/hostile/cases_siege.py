@@ -125,9 +125,17 @@ def a_byte_of_an_answer(sock):
         raise OSError("ended")
 
 
-def what_there_is(sock):
-    if not sock.recv(1 << 16):
-        raise OSError("ended")
+def what_there_is(heard):
+    """Takes that, and notes which connections hear of a log."""
+
+    def step(sock):
+        events = sock.recv(1 << 16)
+        if not events:
+            raise OSError("ended")
+        if b"event: stdout" in events:
+            heard.add(sock)
+
+    return step
 
 
 def push(client, source, name):
@@ -145,7 +153,7 @@ def run(client, skill):
     return check_success(json.loads(body))
 
 
-def ways(key, result):
+def ways(key, result, heard):
     """Title, connections, what each begins with, and its step."""
     who = f"Host: x\r\nAuthorization: Bearer {key}\r\n".encode()
     upload = b"POST /v1/files HTTP/1.1\r\n" + who + b"Content-Type: application/octet-stream\r\n"
@@ -171,7 +179,7 @@ def ways(key, result):
          lambda s: s.sendall(b"GET " + big + b" HTTP/1.1\r\n" + who + b"\r\n"), a_byte_of_an_answer),
         ("looks at a large result", CONNECTIONS // 2, lambda s: s.sendall(look), a_look_again(look)),
         ("searches for a file", CONNECTIONS // 2, lambda s: s.sendall(search), a_look_again(search)),
-        ("followers of a log", CONNECTIONS // 2, lambda s: s.sendall(follow), what_there_is),
+        ("followers of a log", CONNECTIONS // 2, lambda s: s.sendall(follow), what_there_is(heard)),
     )
 
 
@@ -207,7 +215,8 @@ def a_tenant_besieges_the_others_in_vain(world):
         check_equal(hostile.request("HEAD", path)[0], 200, "a look at a large result")
         check_equal(hostile.request("HEAD", f"{path}/files/none")[0], 404, "a search")
         run(other, "hello")
-        for title, n, begin, step in ways(key, result):
+        heard = set()
+        for title, n, begin, step in ways(key, result, heard):
             until = time.monotonic() + SECONDS
             with Siege(port, n, begin, step) as siege:
                 wait_until(siege.full.is_set, 120, f"{n} connections with {title}")
@@ -217,6 +226,7 @@ def a_tenant_besieges_the_others_in_vain(world):
                 check(siege.problem is None, f"the siege ended: {siege.problem!r}")
             print(f"  {title}: {siege.n} connections, {siege.ended} of them ended by the daemon "
                 f"in {SECONDS} s", flush=True)
+        check(len(heard) >= CONNECTIONS // 4, f"only {len(heard)} followers heard of the log")
     finally:
         daemon.stop()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

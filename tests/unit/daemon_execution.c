@@ -10,11 +10,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#define MANY 3600000
+#define MANY   3600000 /* readers: a rest of an hour */
+#define PIECES 20000
 
 static struct execution *create(void)
 {
@@ -92,6 +95,64 @@ static void a_reader_follows(void **state)
     end(e);
     assert_int_equal(next(e, &c, text, sizeof(text), &stream), EXECUTION_RESULT);
     execution_unref(e);
+}
+
+static long switches(void)
+{
+    struct rusage usage = {.ru_nvcsw = PIECES};
+
+    (void)getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
+/* How often it was woken; very often where something else is wrong. */
+static void *wait_for_end(void *e)
+{
+    const long before = switches();
+
+    return (void *)(execution_wait(e) ? switches() - before : PIECES);
+}
+
+static void *follow_to_end(void *e)
+{
+    struct execution_cursor c = {.told_ran = true};
+    enum guest_stream stream = GUEST_STDOUT;
+    size_t len = 0;
+    char text[PIECES];
+    const long before = switches();
+
+    execution_rest(e, &c);
+    return (void *)(execution_next(e, &c, UINT64_MAX, &stream, text, sizeof(text), &len) ==
+                            EXECUTION_LOG
+                        ? switches() - before
+                        : PIECES);
+}
+
+/* Pieces of a log wake neither who waits for the end nor who has a rest. */
+static void pieces_wake_who_follows(void **state)
+{
+    struct execution *e = create();
+    pthread_t threads[2];
+    void *woken;
+
+    (void)state;
+    for (int i = 1; i < MANY; i++)
+        (void)execution_ref(e);
+    execution_set_state(e, EXECUTION_RUNNING);
+    assert_int_equal(pthread_create(&threads[0], NULL, wait_for_end, e), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, follow_to_end, e), 0);
+    /* With time for each to be woken. */
+    for (int i = 0; i < PIECES; i++) {
+        execution_append_log(e, GUEST_STDOUT, "a", 1);
+        sched_yield();
+    }
+    end(e);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], &woken), 0);
+        assert_true((long)woken < PIECES / 100);
+    }
+    for (int i = 0; i < MANY; i++)
+        execution_unref(e);
 }
 
 static void *end_it(void *e)
@@ -295,6 +356,7 @@ int main(void)
         cmocka_unit_test(streams_take_turns_so_often),
         cmocka_unit_test(a_late_reader_misses_nothing),
         cmocka_unit_test(a_reader_follows),
+        cmocka_unit_test(pieces_wake_who_follows),
         cmocka_unit_test(a_reader_among_many_rests),
         cmocka_unit_test(a_rest_ends),
         cmocka_unit_test(a_reader_comes_again_where_it_was),

@@ -159,7 +159,8 @@ struct execution_cursor {
     uint64_t rests_ns; /* monotonic: until then it gets nothing of the log */
 };
 
-/* Until the next piece: the longer, the more there are who follow it. Its end is never late. */
+/* Until the next piece: the longer, the more there are who wait for it. Its end is never late.
+ */
 void execution_rest(struct execution *e, struct execution_cursor *cursor);
 
 /* As where a reader is who has so many bytes of the log, or all of it where it has fewer. */

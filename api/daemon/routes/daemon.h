@@ -64,6 +64,7 @@ struct daemon {
     const char *public_url;     /* before paths in answers over TCP; "": the Host header says */
     bool stopping;              /* atomic: nothing new is accepted any more */
     unsigned n_forwarding;      /* atomic: executions that are being sent to other nodes */
+    unsigned n_followed;        /* atomic: event streams of what other nodes have */
     const char *network_policy; /* of tenants without one of their own */
     struct archive_limits archive_limits;
     struct archive_limits packages_limits; /* of what a skill's wheels hold */

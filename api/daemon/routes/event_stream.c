@@ -18,10 +18,11 @@
 #define LOG_CHUNK    8192u
 #define HEARTBEAT_NS 15000000000ull
 #define EVENT_MAX    (8u * LOG_CHUNK)
-#define UTF8_GROWS   3u             /* by repairs */
-#define PAUSE_NS     NS_PER_SECOND  /* until one is asked again that says nothing at once */
-#define TOGETHER     (8u * 1024u)   /* events of a log that there are at once */
-#define COUNTED      (256u * 1024u) /* what takes more room counts as held */
+#define UTF8_GROWS   3u              /* by repairs */
+#define PAUSE_NS     NS_PER_SECOND   /* until one is asked again that says nothing at once */
+#define REST_NS      (2 * NS_PER_MS) /* between two asks of all who follow what is elsewhere */
+#define TOGETHER     (8u * 1024u)    /* events of a log that there are at once */
+#define COUNTED      (256u * 1024u)  /* what takes more room counts as held */
 #define KEPT         "the result is kept: read the answers that wait, then ask for it"
 
 static int add_status(struct buf *out, const char *id, const char *status)
@@ -106,6 +107,7 @@ struct event_stream {
     size_t given_at;           /* so many bytes are out */
     uint64_t beat_ns;          /* monotonic: when something has to be given */
     size_t result_at;          /* bytes of the result already given */
+    bool is_elsewhere;         /* counted as that */
     bool greeted;
     bool has_ended; /* as far as it knows, and its log was counted */
     bool result_begun;
@@ -181,11 +183,11 @@ static int await_end(struct event_stream *s, uint64_t ns, struct registry_execut
                        &ignored);
 }
 
-static int pause_elsewhere(struct event_stream *s)
+static int pause_elsewhere(struct event_stream *s, uint64_t ns)
 {
     _cleanup_registry_execution_ struct registry_execution unused = {0};
 
-    return await_end(s, PAUSE_NS, &unused);
+    return await_end(s, ns, &unused);
 }
 
 /* It is this node's own: between its row and its place in the queue for microseconds. */
@@ -215,22 +217,34 @@ static int ask_owner(struct event_stream *s, const struct registry_execution *ro
     return live_ask_owner(s->daemon, row, &ask, &s->copy, &ignored);
 }
 
+/* As execution_rest(), of all streams of what other nodes have. */
+static void rest_elsewhere(struct event_stream *s)
+{
+    const unsigned n = __atomic_load_n(&s->daemon->n_followed, __ATOMIC_RELAXED);
+
+    s->cursor.rests_ns = clock_monotonic_ns() + n * REST_NS;
+}
+
 /* Asks the node that has it for news. Who says nothing at once is not asked again at once. */
 static int hear_owner(struct event_stream *s, const struct registry_execution *row)
 {
     const struct live_answer *answer = &s->copy.answer;
     uint64_t asked_ns = clock_monotonic_ns();
 
+    if (asked_ns < s->cursor.rests_ns)
+        return pause_elsewhere(s, s->cursor.rests_ns - asked_ns);
     if (ask_owner(s, row) < 0)
-        return pause_elsewhere(s);
+        return pause_elsewhere(s, PAUSE_NS);
     s->cursor.log_at += answer->log_len;
+    if (answer->log_len < LIVE_LOG_MAX / 2)
+        rest_elsewhere(s);
     if (!s->cursor.told_ran && (answer->state == LIVE_RUNS || answer->log_len > 0)) {
         s->cursor.told_ran = true;
         return add_status(&s->pending, s->id, "running");
     }
     if (answer->log_len > 0 || clock_monotonic_ns() - asked_ns > PAUSE_NS / 2)
         return 0;
-    return pause_elsewhere(s);
+    return pause_elsewhere(s, PAUSE_NS);
 }
 
 /* What another node has: its log comes from there, its end with its row. */
@@ -291,15 +305,23 @@ static bool hold_ended(struct event_stream *s)
     return hold_large(s, execution_log_memory(s->e));
 }
 
-/* These bytes, and what else there is already: one write of each byte would cost too much. */
+/*
+ * These bytes, and what else there is already: one write of each byte would cost too much. Who
+ * has all of it lets more come together.
+ */
 static int add_logs(struct event_stream *s, enum guest_stream stream, uint8_t data[LOG_CHUNK],
                     size_t len)
 {
     int r = add_log(s, stream, data, len, false);
 
-    while (r == 0 && s->pending.len < TOGETHER &&
-           execution_next(s->e, &s->cursor, 0, &stream, data, LOG_CHUNK, &len) == EXECUTION_LOG)
+    while (r == 0 && s->pending.len < TOGETHER) {
+        if (execution_next(s->e, &s->cursor, 0, &stream, data, LOG_CHUNK, &len) !=
+            EXECUTION_LOG) {
+            execution_rest(s->e, &s->cursor);
+            return 0;
+        }
         r = add_log(s, stream, data, len, false);
+    }
     return r;
 }
 
@@ -309,7 +331,6 @@ static int next_here(struct event_stream *s)
     uint8_t data[LOG_CHUNK];
     enum guest_stream stream = GUEST_STDOUT;
     size_t len = 0;
-    int r;
 
     if (!hold_ended(s))
         return end_as_too_much(s);
@@ -319,9 +340,7 @@ static int next_here(struct event_stream *s)
     case EXECUTION_STATE:
         return add_status(&s->pending, s->id, "running");
     case EXECUTION_LOG:
-        r = add_logs(s, stream, data, len);
-        execution_rest(s->e, &s->cursor);
-        return r;
+        return add_logs(s, stream, data, len);
     case EXECUTION_RESULT:
         return begin_result(s);
     case EXECUTION_GONE:
@@ -384,6 +403,8 @@ static void release(void *ctx)
 
     if (s->held_bytes > 0)
         held_remove(s->daemon->held, s->tenant, HTTP_HELD_ANSWER, s->held_bytes);
+    if (s->is_elsewhere)
+        (void)__atomic_sub_fetch(&s->daemon->n_followed, 1, __ATOMIC_RELAXED);
     execution_unref(s->e);
     live_copy_finish(&s->copy);
     buf_finish(&s->pending);
@@ -403,6 +424,9 @@ static void reply_with(struct daemon *d, const char *tenant, const char *id,
     }
     s->daemon = d;
     s->e = e;
+    s->is_elsewhere = !e;
+    if (s->is_elsewhere)
+        (void)__atomic_add_fetch(&d->n_followed, 1, __ATOMIC_RELAXED);
     (void)snprintf(s->tenant, sizeof(s->tenant), "%s", tenant);
     (void)snprintf(s->id, sizeof(s->id), "%s", id);
     s->pending = buf_init(SIZE_MAX / 2);

@@ -34,7 +34,7 @@ struct reading {
 
 uint64_t tool_probe_timeout_ms(const struct tool_probe_env *env)
 {
-    return TIMEOUT_MS + env->grace_ms / 3;
+    return TIMEOUT_MS + env->grace_ms;
 }
 
 /* Typer's parsers are click's. */

@@ -45,7 +45,7 @@ class Daemon:
             self.process = subprocess.Popen(
                 [os.environ["SKILLVMD"], "--socket", self.socket,
                  "--data", str(self.dir / "data"), "--share", str(self.dir),
-                 "--vmm", os.environ["FAKE_VMM"], "--grace", "1", *self.options],
+                 "--vmm", os.environ["FAKE_VMM"], "--grace", "4", *self.options],
                 stderr=log)
         import skillvm  # after sys.path was set
         client = skillvm.Client(self.socket)

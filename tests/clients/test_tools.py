@@ -8,6 +8,7 @@ does, by the Python client and by `skillvm tools`. SKILLVM names the command lin
 import json
 import os
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
@@ -81,6 +82,25 @@ class Tools(unittest.TestCase):
         for folder in (SOURCE / "examples/unit-converter", SOURCE / "examples/word-counter",
                        SOURCE / "examples/text-stats-bash", several):
             cls.client.push_skill(folder)
+        cls.wait_described()
+
+    @classmethod
+    def wait_described(cls):
+        """A busy machine may need longer for its looks at scripts than a list waits for them."""
+        until = time.monotonic() + 300
+        while True:
+            try:
+                tools = {t["name"]: t["input_schema"] for t in cls.client.tools("anthropic")}
+            except skillvm.APIError as error:
+                if error.status != 503 or time.monotonic() > until:
+                    raise
+                continue
+            has = [arguments in tools[name]["properties"] for name, arguments in
+                   (("unit-converter", "command"), ("several__add", "numbers"), ("several__twice", "n"))]
+            if all(has):
+                return
+            if time.monotonic() > until:
+                raise AssertionError(f"scripts are never described: {tools}")
 
     @classmethod
     def tearDownClass(cls):

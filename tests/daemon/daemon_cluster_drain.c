@@ -45,8 +45,7 @@ static void end(struct world *w)
 /* Takes the only slot of a node. */
 static void fill(const struct harness *h, const char *json, char ret_id[38])
 {
-    nodes_submit(h, json, ret_id);
-    nodes_wait(h, nodes_path_of(ret_id), 200, "\"status\":\"running\"");
+    nodes_fill(h, json, ret_id);
 }
 
 /* The same with one that ends once its node's machines are told to. */

@@ -98,7 +98,7 @@ static void what_ran_at_one_is_read_at_another(void **state)
 
     (void)state;
     begin(&w);
-    a = harness_run(&w.a, "{" FAKE("files") "}");
+    a = nodes_run(&w.a, "{" FAKE("files") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, small);
     nodes_wait(&w.b, path_of(small, ""), 200, "\"status\":\"success\"");
@@ -107,7 +107,7 @@ static void what_ran_at_one_is_read_at_another(void **state)
     expect_same(&w, path_of(small, "/files"));
     expect(get_of(&w.b, small, "/files/a.txt"), 200, "alpha");
     expect(get_of(&w.b, small, "/events"), 200, "event: result");
-    a = harness_run(&w.a, "{" FAKE("greedy") "}");
+    a = nodes_run(&w.a, "{" FAKE("greedy") "}");
     assert_int_equal(a.status, 200);
     assert_true(a.len > 4000000);
     nodes_take_id(&a, large);
@@ -117,7 +117,7 @@ static void what_ran_at_one_is_read_at_another(void **state)
     expect_same(&w, EXECUTIONS "?status=success&skill=demo");
     /* Those of a node that is new, and of one that was away. */
     nodes_stop(&w.b);
-    a = harness_run(&w.a, "{" FAKE("files") "}");
+    a = nodes_run(&w.a, "{" FAKE("files") "}");
     nodes_take_id(&a, small);
     nats_start_node(&w.b, &w.nats, "b", "");
     nats_wait_node(&w.b, NODE_JOINED);
@@ -179,8 +179,8 @@ static void a_key_begins_one_at_all_nodes(void **state)
 
     (void)state;
     begin(&w);
-    a = harness_run(&w.a, json);
-    b = harness_run(&w.b, json);
+    a = nodes_run(&w.a, json);
+    b = nodes_run(&w.b, json);
     assert_int_equal(a.status, 200);
     assert_int_equal(b.status, 200);
     assert_string_equal(a.body, b.body);
@@ -188,9 +188,9 @@ static void a_key_begins_one_at_all_nodes(void **state)
     answer_finish(&b);
     expect(harness_run(&w.b, "{" FAKE("exit") ",\"input\":2,\"idempotency_key\":\"k1\"}"), 409,
            "another request began");
-    a = harness_run(&w.a, running);
+    a = nodes_run(&w.a, running);
     nodes_take_id(&a, id);
-    b = harness_run(&w.b, running);
+    b = nodes_run(&w.b, running);
     assert_int_equal(b.status, 202);
     nodes_take_id(&b, other);
     assert_string_equal(id, other);
@@ -209,7 +209,7 @@ static void what_a_lost_node_ran_has_failed(void **state)
 
     (void)state;
     begin(&w);
-    a = harness_run(&w.b, "{" FAKE("files") "}");
+    a = nodes_run(&w.b, "{" FAKE("files") "}");
     nodes_take_id(&a, done);
     begin_long(&w.b, lost);
     assert_int_equal(harness_stop(&w.b, SIGKILL), -1);
@@ -281,7 +281,7 @@ static void a_key_that_was_not_confirmed_is_another_nodes(void **state)
     (void)state;
     begin(&w);
     /* So that there is a connection that it goes over. */
-    expect(harness_run(&w.a, "{" FAKE("exit") "}"), 200, "\"status\":\"success\"");
+    expect(nodes_run(&w.a, "{" FAKE("exit") "}"), 200, "\"status\":\"success\"");
     /* Whom it would ask whether it knows the key. */
     nodes_stop(&w.b);
     nats_wait_gone(&w.a, "b");
@@ -298,7 +298,7 @@ static void a_key_that_was_not_confirmed_is_another_nodes(void **state)
     begin_json(&w.b, json, id);
     assert_int_equal(kill(w.a.pid, SIGCONT), 0);
     nats_wait_node(&w.a, NODE_JOINED);
-    a = harness_run(&w.b, "{" FAKE("exit") "}");
+    a = nodes_run(&w.b, "{" FAKE("exit") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, later);
     nodes_wait(&w.a, path_of(later, ""), 200, "\"status\":\"success\"");
@@ -369,13 +369,13 @@ static void what_executions_leave_has_a_room_of_its_own(void **state)
     nodes_begin_two(&w.nats, &w.a, "  artifacts_bytes: 1MiB\n", &w.b, "");
     assert_int_equal(harness_push(&w.a, "demo", "1.0", "print(1)"), 201);
     nodes_wait(&w.b, "/v1/skills", 200, "\"name\":\"demo\"");
-    a = harness_run(&w.a, "{" FAKE("greedy") "}");
+    a = nodes_run(&w.a, "{" FAKE("greedy") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, large);
     expect(get_of(&w.a, large, ""), 200, "\"status\":\"success\"");
     nodes_wait(&w.b, EXECUTIONS "?status=success", 200, large);
     expect(get_of(&w.b, large, ""), 503, "object_unavailable");
-    a = harness_run(&w.a, "{" FAKE("files") "}");
+    a = nodes_run(&w.a, "{" FAKE("files") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, small);
     nodes_wait(&w.b, path_of(small, ""), 200, "\"status\":\"success\"");
@@ -393,7 +393,7 @@ static void who_ran_it_needs_no_servers_for_its_result(void **state)
 
     (void)state;
     begin(&w);
-    a = harness_run(&w.a, "{" FAKE("flood") "}");
+    a = nodes_run(&w.a, "{" FAKE("flood") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, id);
     nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"success\"");
@@ -417,7 +417,7 @@ static void without_a_place_for_what_they_leave_it_is_told(void **state)
 
     (void)state;
     begin(&w);
-    a = harness_run(&w.a, "{" FAKE("files") "}");
+    a = nodes_run(&w.a, "{" FAKE("files") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, before);
     nats_delete_bucket(&w.nats, "OBJ_skillvm_artifacts");
@@ -430,7 +430,7 @@ static void without_a_place_for_what_they_leave_it_is_told(void **state)
     expect(nats_ask(&w.a, "POST", ""), 200, "\"made\":true");
     nats_wait_node(&w.a, NODE_JOINED);
     nats_wait_node(&w.b, NODE_JOINED);
-    a = harness_run(&w.a, "{" FAKE("files") "}");
+    a = nodes_run(&w.a, "{" FAKE("files") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, after);
     nodes_wait(&w.b, path_of(after, ""), 200, "\"status\":\"success\"");
@@ -448,7 +448,7 @@ static void what_servers_lost_is_told_anew(void **state)
 
     (void)state;
     begin(&w);
-    a = harness_run(&w.a, "{" FAKE("exit") "}");
+    a = nodes_run(&w.a, "{" FAKE("exit") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, id);
     nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"success\"");
@@ -473,7 +473,7 @@ static void nonsense_changes_nothing(void **state)
 
     (void)state;
     begin(&w);
-    a = harness_run(&w.a, "{" FAKE("files") "}");
+    a = nodes_run(&w.a, "{" FAKE("files") "}");
     nodes_take_id(&a, id);
     nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"success\"");
     snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);

@@ -113,7 +113,7 @@ static void a_file_is_that_of_all_nodes(void **state)
     nodes_wait_same(&w.a, &w.c, FILES);
     /* What it holds comes where it is needed. */
     assert_int_equal(harness_count_files(&w.b, "objects"), 1);
-    expect(harness_run(&w.b, running_with(id, "")), 200, ALPHA_IN);
+    expect(nodes_run(&w.b, running_with(id, "")), 200, ALPHA_IN);
     expect(harness_get(&w.c, path_of(id, "/download")), 200, "alpha");
     expect(harness_get(&w.c, path_of(empty, "/download")), 200, "");
     /* A node that starts anew has them. */
@@ -259,8 +259,7 @@ static void storage_counts_over_all_nodes(void **state)
 /* Takes the only slot of a node. */
 static void fill(const struct harness *h, char ret_id[38])
 {
-    nodes_submit(h, BUSY, ret_id);
-    nodes_wait(h, nodes_path_of(ret_id), 200, "\"status\":\"running\"");
+    nodes_fill(h, BUSY, ret_id);
 }
 
 static void executions_have_them_where_they_run(void **state)
@@ -275,7 +274,7 @@ static void executions_have_them_where_they_run(void **state)
     nats_wait_node(&w.b, "\"takes_executions\":true");
     fill(&w.a, busy_a);
     /* Forwarded. */
-    expect(harness_run(&w.a, running_with(id, "")), 200, ALPHA_IN);
+    expect(nodes_run(&w.a, running_with(id, "")), 200, ALPHA_IN);
     harness_wait_metrics(&w.b, "\nskillvm_executions_total{status=\"success\"} 1\n", true);
     /* Taken over of one that is lost. */
     fill(&w.b, busy_b);

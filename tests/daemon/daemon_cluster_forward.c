@@ -53,11 +53,7 @@ static void end(struct world *w)
 /* Takes the only slot of a node. */
 static void fill(const struct harness *h, char ret_id[38])
 {
-    struct answer a = harness_run(h, LONG);
-
-    assert_int_equal(a.status, 202);
-    nodes_take_id(&a, ret_id);
-    nodes_wait(h, nodes_path_of(ret_id), 200, "\"status\":\"running\"");
+    nodes_fill(h, LONG, ret_id);
 }
 
 /* The answer is that of any execution, and its input is what came, byte for byte. */
@@ -72,12 +68,12 @@ static void who_has_no_room_asks_another(void **state)
 
     (void)state;
     begin(&w);
-    here = harness_run(&w.b, json);
+    here = nodes_run(&w.b, json);
     assert_int_equal(here.status, 200);
     harness_wait_metrics(&w.b, RAN("1"), true);
     wait_free(&w.b);
     fill(&w.a, held);
-    there = harness_run(&w.a, json);
+    there = nodes_run(&w.a, json);
     assert_int_equal(there.status, 200);
     assert_true(answer_has(&there, "\"status\":\"success\""));
     harness_wait_metrics(&w.b, RAN("2"), true);
@@ -91,7 +87,7 @@ static void who_has_no_room_asks_another(void **state)
     answer_finish(&there);
     wait_free(&w.b);
     /* What it leaves, events, and one that is only accepted. */
-    there = harness_run(&w.a, "{" FAKE("files") "}");
+    there = nodes_run(&w.a, "{" FAKE("files") "}");
     assert_int_equal(there.status, 200);
     {
         char id[38], path[160];
@@ -139,7 +135,7 @@ static void who_takes_up_an_image_is_asked_for_it(void **state)
     expect(harness_run(&w.b, json), 400, "there is no image");
     /* b is not of the group of a, which finds it by what it says of itself. */
     fill(&w.a, held);
-    expect(harness_run(&w.a, "{" FAKE("exit") "}"), 200, "\"status\":\"success\"");
+    expect(nodes_run(&w.a, "{" FAKE("exit") "}"), 200, "\"status\":\"success\"");
     harness_wait_metrics(&w.b, RAN("1"), true);
     wait_free(&w.b);
     /* It waits while nobody else has its image. */
@@ -179,7 +175,7 @@ static void where_nobody_has_room_it_waits(void **state)
     fill(&w.a, held);
     /* This one goes to b, which is full then. */
     {
-        struct answer a = harness_run(&w.a, LONG);
+        struct answer a = nodes_run(&w.a, LONG);
 
         assert_int_equal(a.status, 202);
         nodes_take_id(&a, other);
@@ -248,7 +244,7 @@ static void who_waits_hears_that_a_node_is_lost(void **state)
     (void)state;
     begin(&w);
     fill(&w.a, held);
-    a = harness_run(&w.a, LONG);
+    a = nodes_run(&w.a, LONG);
     nodes_take_id(&a, other);
     nodes_wait(&w.b, nodes_path_of(other), 200, "\"status\":\"running\"");
     assert_int_equal(harness_stop(&w.b, SIGKILL), -1);

@@ -173,9 +173,14 @@ static void what_was_claimed_and_not_begun_costs_no_retry(void **state)
     (void)state;
     waiting_begin_free(&w, "a", WAITING_LINES, WAITING_LINES);
     push(&w, "other", false);
+    /* b, which has not the skill yet, is to take it from the one that is lost, and not before.
+     */
+    waiting_fill(&w.b, w.busy_b);
     nodes_submit(&w.a, OTHER_AGAIN, id);
     nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"running\"");
     nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"running\"");
+    waiting_end(&w.b, w.busy_b);
+    harness_wait_metrics(&w.b, "\nskillvm_executions_running 0\n", true);
     /* b waits for them for some seconds before it begins it. */
     remove_last_object(&w, "C");
     assert_int_equal(harness_stop(&w.a, SIGKILL), -1);

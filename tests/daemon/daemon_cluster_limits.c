@@ -278,14 +278,13 @@ static void a_rate_is_taken_once(void **state)
     (void)state;
     begin(&w, SLOTS("1"));
     nodes_set_limits(&w.a, &w.b, "\"rate_per_minute\":10");
-    nodes_submit(&w.a, LONG, held);
-    nodes_wait(&w.a, nodes_path_of(held), 200, "\"status\":\"running\"");
+    nodes_fill(&w.a, LONG, held);
     for (int i = 0; i < 7; i++) {
         char ran[80];
 
         harness_wait_metrics(&w.b, RUNNING("0"), true);
         nats_wait_node(&w.b, "\"takes_executions\":true");
-        expect(harness_run(&w.a, SHORT), 200, "\"status\":\"success\"");
+        expect(nodes_run(&w.a, SHORT), 200, "\"status\":\"success\"");
         snprintf(ran, sizeof(ran), "\nskillvm_executions_total{status=\"success\"} %d\n",
                  i + 1);
         harness_wait_metrics(&w.b, ran, true);
@@ -323,8 +322,7 @@ static void flood(const struct harness *h, const struct tenant *t, unsigned n)
     static const char json[] = CODE("sleep", "100") ",\"async\":true}";
 
     for (unsigned i = 0; i < n; i++)
-        expect(harness_request(h, "POST", EXECUTIONS, t->headers, json, strlen(json)), 202,
-               "accepted");
+        expect(nodes_run_as(h, t->headers, json), 202, "accepted");
 }
 
 /* How many of a tenant's have ended well at a node. */
@@ -393,7 +391,7 @@ static int turns_within(struct world *w, const struct tenant *much, const struct
     unsigned sent = 0;
     int n = 0;
 
-    for (unsigned round = 0; round < 4; round++) {
+    for (unsigned round = 0; round < 12; round++) {
         n = turns_beside(w, much, &sent, little);
         if (n >= least && n <= most)
             break;
@@ -473,7 +471,7 @@ static void what_is_no_nodes_word_counts_for_nothing(void **state)
     harness_wait_metrics(&w.a, REFUSED "{reason=\"malformed\"} 1\n", true);
     nodes_wait(&w.a, "/v1/admin/cluster", 200, "\"last\":\"malformed at \\\"b\\\"\"");
     assert_true(harness_metrics_have(&w.a, ELSEWHERE("0")));
-    expect(harness_run(&w.a, SHORT), 200, "\"status\":\"success\"");
+    expect(nodes_run(&w.a, SHORT), 200, "\"status\":\"success\"");
     end(&w);
 }
 

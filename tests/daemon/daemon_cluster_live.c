@@ -480,10 +480,9 @@ static void begin_full(struct world *w, char busy_b[38])
     nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
     (void)nats_urls(&w->nats, url, sizeof(url));
     assert_int_equal(natsConnection_ConnectTo(&w->connection, url), NATS_OK);
-    nodes_submit(&w->a, LONG, w->id);
+    nodes_fill(&w->a, LONG, w->id);
     nodes_wait(&w->b, nodes_path_of(w->id), 200, RUNNING);
-    nodes_submit(&w->b, LONG, busy_b);
-    nodes_wait(&w->b, nodes_path_of(busy_b), 200, RUNNING);
+    nodes_fill(&w->b, LONG, busy_b);
 }
 
 /* One that waits at a goes to b: who reads it at either goes on as if nothing was. */

@@ -116,10 +116,10 @@ static void what_waits_keeps_no_end_waiting(void **state)
 
     (void)state;
     waiting_begin_free(&w, "a", WAITING_LINES, WAITING_LINES);
+    waiting_fill(&w.b, w.busy_b);
     nodes_submit(&w.a, LATE, id);
     assert_string_equal(id, LATE_ID);
     nodes_wait(&w.a, nodes_path_of(id), 200, "\"status\":\"running\"");
-    waiting_fill(&w.b, w.busy_b);
     for (unsigned i = 0; i < MANY; i++)
         nodes_submit(&w.a, "{" WAITING_OF("exit") ",\"async\":true}", id);
     nodes_wait(&w.b, nodes_path_of(id), 200, "\"status\":\"accepted\"");

@@ -53,10 +53,8 @@ static void end(struct world *w)
 /* Each runs one, and at those that will be lost more wait. */
 static void fill(struct world *w)
 {
-    for (size_t i = 0; i < NODES; i++) {
-        nodes_submit(&w->nodes[i], i == 1 ? WAITING_RETRIED : WAITING_BUSY, w->held[i]);
-        nodes_wait(&w->nodes[i], nodes_path_of(w->held[i]), 200, "\"status\":\"running\"");
-    }
+    for (size_t i = 0; i < NODES; i++)
+        nodes_fill(&w->nodes[i], i == 1 ? WAITING_RETRIED : WAITING_BUSY, w->held[i]);
     for (size_t i = 0; i < LOST; i++) {
         for (size_t k = 0; k < WAITING; k++)
             nodes_submit(&w->nodes[i], SHORT, w->waits[i][k]);

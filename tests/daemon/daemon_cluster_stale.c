@@ -314,10 +314,8 @@ static void what_a_later_version_adds_is_left_alone(void **state)
     nodes_wait(&a, nodes_path_of(ended), 200, "\"status\":\"success\"");
     /* The servers have its end, in whose place nothing older is to come. */
     nodes_wait(&b, nodes_path_of(ended), 200, "\"status\":\"success\"");
-    nodes_submit(&a, RUN("ticks") ",\"timeout\":600}", runs);
-    nodes_wait(&a, nodes_path_of(runs), 200, "\"status\":\"running\"");
-    nodes_submit(&b, RUN("ticks") ",\"timeout\":600}", others);
-    nodes_wait(&b, nodes_path_of(others), 200, "\"status\":\"running\"");
+    nodes_fill(&a, RUN("ticks") ",\"timeout\":600}", runs);
+    nodes_fill(&b, RUN("ticks") ",\"timeout\":600}", others);
     nodes_submit(&a, RUN("exit") "}", waits);
     snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", ended);
     add_member(&w, RECORDS, subject);

@@ -64,8 +64,14 @@ void nodes_wait_objects(const struct harness *h, unsigned n);
 const char *nodes_path_of(const char *id);
 /* What the servers have of an execution, the caller's; NULL: nothing. */
 char *nodes_record_of(const struct nats_world *w, const char *id);
+/* What POST /v1/executions gives; sent again where servers did not answer in time. */
+struct answer nodes_run(const struct harness *h, const char *json);
+/* The same with headers, all of them. */
+struct answer nodes_run_as(const struct harness *h, const char *headers, const char *json);
 /* Sends an asynchronous one, which is accepted; again where servers did not answer in time. */
 void nodes_submit(const struct harness *h, const char *json, char ret[38]);
+/* Has one run at a node, whoever else is free; it must not end by itself. */
+void nodes_fill(const struct harness *h, const char *json, char ret[38]);
 /* Asks a node to end one, in the same way. */
 void nodes_ask_end(const struct harness *h, const char *id);
 /* Ends one at a node, and waits until it says so. */

@@ -4,7 +4,6 @@
 #include "tests/daemon/waiting_world.h"
 
 #include "base/clock.h"
-#include "tests/unit/prometheus_text.h"
 
 #include <cjson/cJSON.h>
 #include <signal.h>
@@ -13,30 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static double running_at(const struct harness *h)
-{
-    struct answer a = harness_get(h, "/metrics");
-    double n = 0;
-
-    assert_true(prometheus_value(a.body, "skillvm_executions_running", &n));
-    answer_finish(&a);
-    return n;
-}
-
 void waiting_fill(const struct harness *h, char ret[38])
 {
-    const uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
-    const double before = running_at(h);
-
-    while (clock_monotonic_ns() < until_ns) {
-        nodes_submit(h, WAITING_BUSY, ret);
-        nodes_wait(h, nodes_path_of(ret), 200, "\"status\":\"running\"");
-        if (running_at(h) > before)
-            return;
-        /* Another node that had room has taken it from one that was late to begin it. */
-        nodes_cancel(h, ret);
-    }
-    fail_msg("another node takes all that is sent to one");
+    nodes_fill(h, WAITING_BUSY, ret);
 }
 
 void waiting_end(const struct harness *h, const char *id)

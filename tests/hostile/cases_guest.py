@@ -356,7 +356,7 @@ os._exit(5)
 def fork_bomb(world):
     # What follows needs no process: only its time ends it.
     source = "bomb() { bomb | bomb & }; echo before; bomb; while :; do :; done\n"
-    result = world.client.run(bash_skill(source), timeout=30)
+    result = world.client.run(bash_skill(source), timeout=60)
     check_equal((result["status"], result["stdout"]), ("timeout", "before\n"), "a bomb")
     source = r"""
 import os, time

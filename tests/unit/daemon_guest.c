@@ -208,7 +208,7 @@ static void cancel_shortens_collection(struct fixture *f, enum guest_stage at)
 
     f->cancel_at = at;
     /* Two graces rather than twelve, on a machine that stands still now and then. */
-    f->grace_ms = 600;
+    f->grace_ms = 1500;
     assert_int_equal(pthread_create(&guest, NULL, end_and_wait, f), 0);
     assert_int_equal(run(f, &err), -ETIMEDOUT);
     assert_int_equal(pthread_join(guest, NULL), 0);

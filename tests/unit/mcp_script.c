@@ -23,6 +23,7 @@ static struct {
     struct {
         char path[256], type[64];
         int status;
+        unsigned n_given;
         struct buf body;
     } pages[PAGES_MAX];
     struct {
@@ -69,6 +70,7 @@ static int give_page(const struct skillvm_request *request, struct skillvm_error
     for (size_t i = 0; i < PAGES_MAX; i++) {
         if (strcmp(script.pages[i].path, request->path) != 0)
             continue;
+        script.pages[i].n_given++;
         status = script.pages[i].status;
         snprintf(type, sizeof(type), "%s", script.pages[i].type);
         (void)buf_append(&body, script.pages[i].body.data, script.pages[i].body.len);
@@ -176,8 +178,10 @@ void script_begin_with(const struct mcp_config *wanted)
     script.released = false;
     script.n_lines = script.taken = script.n_deleted = 0;
     script.call[0] = '\0';
-    for (size_t i = 0; i < PAGES_MAX; i++)
+    for (size_t i = 0; i < PAGES_MAX; i++) {
         script.pages[i].path[0] = script.tools[i].name[0] = '\0';
+        script.pages[i].n_given = 0;
+    }
     assert_int_equal(mcp_server_create(&config, &script.server), 0);
 }
 
@@ -209,6 +213,21 @@ void script_page(const char *path, int status, const char *type, const void *bod
     script.pages[i].body = buf_init(64u << 20);
     assert_int_equal(buf_append(&script.pages[i].body, body, len), 0);
     pthread_mutex_unlock(&script.lock);
+}
+
+void script_wait_given(const char *path)
+{
+    unsigned n = 0;
+
+    for (int i = 0; i < 60000 && n == 0; i++) {
+        usleep(1000);
+        pthread_mutex_lock(&script.lock);
+        for (size_t k = 0; k < PAGES_MAX; k++)
+            n += strcmp(script.pages[k].path, path) == 0 ? script.pages[k].n_given : 0;
+        pthread_mutex_unlock(&script.lock);
+    }
+    if (n == 0)
+        fail_msg("nobody asks for %s", path);
 }
 
 void script_tool(const char *name, int status, const char *events, bool hold)

@@ -19,6 +19,8 @@ bool script_end(void);
 
 /* What the daemon answers on a GET: 200 with the body, or what status says. */
 void script_page(const char *path, int status, const char *type, const void *body, size_t len);
+/* Waits until somebody was given it. */
+void script_wait_given(const char *path);
 
 /*
  * What the daemon does with a tool's call. Events are lines "name data"; after them it waits

@@ -393,6 +393,7 @@ static void new_skills_are_announced(void **state)
     script_begin(20);
     script_page("/v1/skills", 200, "application/json", "[]", 2);
     script_initialize("2025-06-18");
+    script_wait_given("/v1/skills");
     script_expect_nothing();
     script_page("/v1/skills", 200, "application/json", "[{\"name\":\"a\"}]", 14);
     script_expect("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}");

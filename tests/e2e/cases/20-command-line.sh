@@ -16,7 +16,7 @@ case_exit_codes() {
     skill killed main.py <<<'import os; os.kill(os.getpid(), 9)'
     expect 137 skillvm run killed
     skill slow main.py <<<'print("partial", flush=True); import time; time.sleep(600)'
-    expect 124 skillvm run slow --timeout 30s
+    expect 124 skillvm run slow --timeout 60s
     contains "$OUT" partial stdout
 }
 

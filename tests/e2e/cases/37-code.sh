@@ -25,7 +25,7 @@ P
     printf 'a,b\n1,2\n' >in.csv
     http_expect 201 '/v1/files?name=in.csv' --data-binary @in.csv
     jq --arg id "$(jq -r .id <<<"$BODY")" '. + {input: {n: 1}, env: {A: "b"}, args: ["-x"],
-        timeout: 60, files: [{id: $id, path: "data/in.csv"}]}' request.json >whole.json
+        timeout: 600, files: [{id: $id, path: "data/in.csv"}]}' request.json >whole.json
     http_expect 200 /v1/executions -H 'Content-Type: application/json' -d @whole.json
     equal "$(jq -cS .output <<<"$BODY")" "$(jq -cnS '{file: "/sandbox/scripts/main.py",
         argv: ["/sandbox/scripts/main.py", "-x"], path: "/sandbox/scripts", cwd: "/sandbox",

@@ -123,13 +123,13 @@ open(os.environ["SANDBOX_OUTPUT"], "w").write('{"partial": 1}')
 open(os.environ["SANDBOX_FILES_DIR"] + "/partial.txt", "w").write("so far")
 time.sleep(1000)
 """
-    result = world.client.run(python_skill(source), timeout=12)
+    result = world.client.run(python_skill(source), timeout=40)
     check_equal(result["status"], "timeout", "status")
     check_equal(result["output"], {"partial": 1}, "output")
     check_equal(result["stdout"], "partial\n", "stdout")
     check_equal(files_of(world, result), {"partial.txt": b"so far"}, "files")
-    check_in("12", result["error"], "error")
-    check(11000 <= result["phases_ms"]["run"] <= 90000, f"ran {result['phases_ms']['run']} ms")
+    check_in("40", result["error"], "error")
+    check(39000 <= result["phases_ms"]["run"] <= 118000, f"ran {result['phases_ms']['run']} ms")
 
 
 @case

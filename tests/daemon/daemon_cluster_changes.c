@@ -230,19 +230,19 @@ static bool is_refused_soon(const struct world *w)
     return is_soon;
 }
 
-/* A busy machine may keep some keys from it, and not so many. */
+/* A busy machine may keep some keys from it, and others not. */
 static void a_key_is_revoked_everywhere_within_a_second(void **state)
 {
     struct world w = {0};
-    bool is_soon = false;
+    unsigned n_soon = 0;
 
     (void)state;
     begin(&w);
     nodes_tenant(&w.a, "acme");
     nodes_wait(&w.c, TENANTS "/acme", 200, "");
-    for (unsigned i = 0; !is_soon && i < KEYS; i++)
-        is_soon = is_refused_soon(&w);
-    assert_true(is_soon);
+    for (unsigned i = 0; n_soon < KEYS / 2 && i < KEYS; i++)
+        n_soon += is_refused_soon(&w);
+    assert_int_equal(n_soon, KEYS / 2);
     end(&w);
 }
 

@@ -54,7 +54,11 @@ static void end(struct world *w)
 static void fill(struct world *w)
 {
     for (size_t i = 0; i < NODES; i++)
-        nodes_fill(&w->nodes[i], i == 1 ? WAITING_RETRIED : WAITING_BUSY, w->held[i]);
+        if (i != 1)
+            nodes_fill(&w->nodes[i], WAITING_BUSY, w->held[i]);
+    /* The others have no room for it. */
+    nodes_submit(&w->nodes[1], WAITING_RETRIED, w->held[1]);
+    nodes_wait(&w->nodes[1], nodes_path_of(w->held[1]), 200, "\"status\":\"running\"");
     for (size_t i = 0; i < LOST; i++) {
         for (size_t k = 0; k < WAITING; k++)
             nodes_submit(&w->nodes[i], SHORT, w->waits[i][k]);

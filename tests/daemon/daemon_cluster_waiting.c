@@ -76,8 +76,13 @@ static void what_has_begun_is_not_taken(void **state)
 
     (void)state;
     waiting_begin_free(&w, "a", "limits:\n  max_running: 2\n", WAITING_LINES);
-    nodes_fill(&w.a, WAITING_RETRIED, retried);
+    /* b has no room for these. */
+    waiting_fill(&w.b, w.busy_b);
+    nodes_submit(&w.a, WAITING_RETRIED, retried);
     waiting_fill(&w.a, once);
+    nodes_wait(&w.a, nodes_path_of(retried), 200, "\"status\":\"running\"");
+    waiting_end(&w.b, w.busy_b);
+    harness_wait_metrics(&w.b, "\nskillvm_executions_running 0\n", true);
     nodes_wait(&w.b, nodes_path_of(retried), 200, "\"status\":\"running\"");
     nodes_wait(&w.b, nodes_path_of(once), 200, "\"status\":\"running\"");
     waiting_tell_b(&w, once);

@@ -363,9 +363,10 @@ static double running_at(const struct harness *h)
 void nodes_fill(const struct harness *h, const char *json, char ret[38])
 {
     const uint64_t until_ns = deadline();
-    const double before = running_at(h);
 
     while (clock_monotonic_ns() < until_ns) {
+        const double before = running_at(h);
+
         nodes_submit(h, json, ret);
         nodes_wait(h, nodes_path_of(ret), 200, "\"status\":\"running\"");
         if (running_at(h) > before)

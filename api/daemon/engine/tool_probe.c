@@ -21,6 +21,7 @@ CLEANUP_WITH(struct machine *, machine_release)
 /* Where the probe lies beside the skill's files. */
 #define PROBE_PATH    ".skillvm-describe.py"
 #define TIMEOUT_MS    5000u
+#define GRACE_MAX_MS  60000u /* lists wait so much longer */
 #define MEMORY_BYTES  (128 * LIMIT_MIB)
 #define PIDS          32u
 #define SCRIPT_MAX    LIMIT_MIB
@@ -34,7 +35,7 @@ struct reading {
 
 uint64_t tool_probe_timeout_ms(const struct tool_probe_env *env)
 {
-    return TIMEOUT_MS + env->grace_ms;
+    return TIMEOUT_MS + (env->grace_ms < GRACE_MAX_MS ? env->grace_ms : GRACE_MAX_MS);
 }
 
 /* Typer's parsers are click's. */

@@ -190,6 +190,15 @@ static int pause_elsewhere(struct event_stream *s, uint64_t ns)
     return await_end(s, ns, &unused);
 }
 
+/* Counts it as one of what other nodes have, or not. */
+static void set_elsewhere(struct event_stream *s, bool is_elsewhere)
+{
+    if (s->is_elsewhere == is_elsewhere)
+        return;
+    s->is_elsewhere = is_elsewhere;
+    (void)__atomic_add_fetch(&s->daemon->n_followed, is_elsewhere ? 1u : -1u, __ATOMIC_RELAXED);
+}
+
 /* It is this node's own: between its row and its place in the queue for microseconds. */
 static int come_here(struct event_stream *s)
 {
@@ -198,6 +207,7 @@ static int come_here(struct event_stream *s)
     while (!s->e && clock_try_again(&tries))
         s->e = engine_find(s->daemon->engine, s->tenant, s->id);
     if (s->e) {
+        set_elsewhere(s, false);
         execution_seek(s->e, s->cursor.log_at, &s->cursor);
         return 0;
     }
@@ -220,9 +230,9 @@ static int ask_owner(struct event_stream *s, const struct registry_execution *ro
 /* As execution_rest(), of all streams of what other nodes have. */
 static void rest_elsewhere(struct event_stream *s)
 {
-    const unsigned n = __atomic_load_n(&s->daemon->n_followed, __ATOMIC_RELAXED);
+    const uint64_t ns = REST_NS * __atomic_load_n(&s->daemon->n_followed, __ATOMIC_RELAXED);
 
-    s->cursor.rests_ns = clock_monotonic_ns() + n * REST_NS;
+    s->cursor.rests_ns = clock_monotonic_ns() + (ns < PAUSE_NS ? ns : PAUSE_NS);
 }
 
 /* Asks the node that has it for news. Who says nothing at once is not asked again at once. */
@@ -346,6 +356,7 @@ static int next_here(struct event_stream *s)
     case EXECUTION_GONE:
         execution_unref(s->e);
         s->e = NULL;
+        set_elsewhere(s, true);
         break;
     }
     return 0;
@@ -403,8 +414,7 @@ static void release(void *ctx)
 
     if (s->held_bytes > 0)
         held_remove(s->daemon->held, s->tenant, HTTP_HELD_ANSWER, s->held_bytes);
-    if (s->is_elsewhere)
-        (void)__atomic_sub_fetch(&s->daemon->n_followed, 1, __ATOMIC_RELAXED);
+    set_elsewhere(s, false);
     execution_unref(s->e);
     live_copy_finish(&s->copy);
     buf_finish(&s->pending);
@@ -424,9 +434,7 @@ static void reply_with(struct daemon *d, const char *tenant, const char *id,
     }
     s->daemon = d;
     s->e = e;
-    s->is_elsewhere = !e;
-    if (s->is_elsewhere)
-        (void)__atomic_add_fetch(&d->n_followed, 1, __ATOMIC_RELAXED);
+    set_elsewhere(s, !e);
     (void)snprintf(s->tenant, sizeof(s->tenant), "%s", tenant);
     (void)snprintf(s->id, sizeof(s->id), "%s", id);
     s->pending = buf_init(SIZE_MAX / 2);

@@ -13,6 +13,7 @@ import ssl
 import tarfile
 import tempfile
 import threading
+import time
 
 from harness import (
     case,
@@ -207,11 +208,16 @@ def by_host(result):
 
 
 def receive_slowly(listener, received):
-    """One connection's bytes, of which little is in a kernel and less is read at a time."""
+    """One connection's bytes: the second half, which is what fits between it and the skill, when
+    that will have ended."""
     connection, _ = listener.accept()
     with connection:
+        is_behind = False
         while data := connection.recv(16 << 10):
             received.append(len(data))
+            if not is_behind and sum(received) >= 256 << 10:
+                is_behind = True
+                time.sleep(2)
 
 
 @case

@@ -198,7 +198,6 @@ static void who_was_away_catches_up(void **state)
 }
 
 /* So many tries of a key take a second on an idle machine, with the pauses between them. */
-#define KEYS              5u
 #define TRIES_OF_A_SECOND 80u
 
 /*
@@ -230,19 +229,20 @@ static bool is_refused_soon(const struct world *w)
     return is_soon;
 }
 
-/* A busy machine may keep some keys from it, and others not. */
+/* A busy machine may keep one key from it, and no two. */
 static void a_key_is_revoked_everywhere_within_a_second(void **state)
 {
     struct world w = {0};
-    unsigned n_soon = 0;
+    bool is_soon;
 
     (void)state;
     begin(&w);
     nodes_tenant(&w.a, "acme");
     nodes_wait(&w.c, TENANTS "/acme", 200, "");
-    for (unsigned i = 0; n_soon < KEYS / 2 && i < KEYS; i++)
-        n_soon += is_refused_soon(&w);
-    assert_int_equal(n_soon, KEYS / 2);
+    is_soon = is_refused_soon(&w);
+    if (!is_soon)
+        is_soon = is_refused_soon(&w);
+    assert_true(is_soon);
     end(&w);
 }
 

@@ -394,7 +394,7 @@ static int turns_within(struct world *w, const struct tenant *much, const struct
     unsigned sent = 0;
     int n = 0;
 
-    for (unsigned round = 0; round < 12; round++) {
+    for (unsigned round = 0; round < 4; round++) {
         n = turns_beside(w, much, &sent, little);
         if (n >= least && n <= most)
             break;

@@ -29,4 +29,10 @@ struct ledger {
     char told[RECORD_ID_SIZE]; /* the thread's: up to which it told again */
 };
 
+/* Whether it waits or runs here, or a worker is about to tell how it ended itself. */
+bool ledger_is_at_work(struct ledger *ledger, const struct record *record);
+/* As ledger_tell, of a row as it is. 0 or -errno. */
+int ledger_tell_record(struct ledger *ledger, struct record *record, struct buf *ret_result,
+                       struct err *err);
+
 #endif

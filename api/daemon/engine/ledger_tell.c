@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the servers are told of what this process began, and of how it ended. */
+#include "api/daemon/engine/ledger_internal.h"
+
+#include "api/daemon/engine/engine.h"
+#include "api/daemon/registry/registry_records.h"
+#include "api/skill/sha256.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Whether it waits or runs here, or a worker is about to tell how it ended itself. */
+bool ledger_is_at_work(struct ledger *ledger, const struct record *record)
+{
+    struct execution *e = engine_find(ledger->engine, record->tenant, record->id);
+
+    execution_unref(e);
+    return e != NULL;
+}
+
+/* A result that is too long for a record becomes an object. */
+static int send_result(struct ledger *ledger, struct record *record, struct err *err)
+{
+    _cleanup_fd_ int fd = -1;
+    int r;
+
+    if (record->result_bytes <= RECORD_RESULT_MAX) {
+        record->result_bytes = strcspn(record->result, "\n");
+        return 0;
+    }
+    r = sha256_of(record->result, (size_t)record->result_bytes, record->result_digest);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot read a result");
+    fd = store_temporary(ledger->env.store);
+    r = fd < 0 ? fd : fd_pwrite_full(fd, record->result, (size_t)record->result_bytes, 0);
+    if (r < 0)
+        return err_set_errno(err, -r, "cannot keep a result");
+    return objects_send(ledger->env.objects, CLUSTER_OF_EXECUTIONS, record->result_digest, fd,
+                        err);
+}
+
+/* What it left is at the servers before anybody hears of it. */
+static int send_files(struct ledger *ledger, const struct record *record, struct err *err)
+{
+    _cleanup_fd_ int fd = -1;
+
+    if (!record->artifact_digest[0])
+        return 0;
+    fd = store_get(ledger->env.store, record->artifact_digest, err);
+    /* What is gone cannot be told; the record says that it was there. */
+    return fd < 0 ? 0
+                  : objects_send(ledger->env.objects, CLUSTER_OF_EXECUTIONS,
+                                 record->artifact_digest, fd, err);
+}
+
+/*
+ * Where what it left cannot be sent its end is told all the same: it is sent later, and until
+ * then nobody but this node has it.
+ */
+static int send(struct ledger *ledger, struct record *record, struct record_copy *theirs,
+                struct err *err)
+{
+    struct err later = {0};
+    int files = send_files(ledger, record, &later),
+        result = send_result(ledger, record, &later), r;
+
+    cluster_sign_record(ledger->env.cluster, record);
+    r = cluster_record_end(ledger->env.cluster, record, theirs, err);
+    if (r < 0)
+        return r;
+    *err = later;
+    return files < 0 ? files : result;
+}
+
+static int adopt(struct ledger *ledger, const struct record *ours, struct record *theirs,
+                 struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(ledger->env.store);
+    int r;
+
+    (void)snprintf(theirs->id, sizeof(theirs->id), "%s", ours->id);
+    r = registry_record_adopt(ledger->env.registry, theirs, err);
+    log_warn("ledger", "execution=%s ended=%s others_say=%s", ours->id, ours->status,
+             theirs->status);
+    if (r == 0 && ours->artifact_digest[0])
+        (void)store_release(store, ours->artifact_digest, NULL);
+    return r;
+}
+
+/* What the others say takes the place of what this node says. -EEXIST, or -errno. */
+static int yield(struct ledger *ledger, const struct record *record, struct record *theirs,
+                 struct buf *ret_result, struct err *err)
+{
+    int r = adopt(ledger, record, theirs, err);
+
+    if (r < 0)
+        return r;
+    if (ret_result && theirs->result)
+        (void)buf_printf(ret_result, "%.*s\n", (int)theirs->result_bytes, theirs->result);
+    return -EEXIST;
+}
+
+/*
+ * This node was taken for lost, and another one runs it again: what ran here is none of it any
+ * more. -ESTALE, or -errno.
+ */
+static int reopen(struct ledger *ledger, const struct record *ours, struct record *theirs,
+                  struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(ledger->env.store);
+    int r = registry_record_reopen(ledger->env.registry, theirs, ours->finished_ns, err);
+
+    log_warn("ledger", "execution=%s ended=%s begun_again_by=%s", ours->id, ours->status,
+             theirs->node);
+    if (r == 0 && ours->artifact_digest[0])
+        (void)store_release(store, ours->artifact_digest, NULL);
+    return r < 0 ? r : -ESTALE;
+}
+
+static int tell_end(struct ledger *ledger, struct record *record, struct buf *ret_result,
+                    struct err *err)
+{
+    struct record_copy theirs = {0};
+    int r = send(ledger, record, &theirs, err);
+
+    if (r == -EEXIST)
+        r = yield(ledger, record, &theirs.record, ret_result, err);
+    if (r == -EBUSY && theirs.record.accepted_ns == record->accepted_ns)
+        r = reopen(ledger, record, &theirs.record, err);
+    record_copy_finish(&theirs);
+    return r;
+}
+
+/*
+ * What may be begun again has its request here, and others may still begin it. One that has
+ * begun says so after that; one that begins at this moment reads as if it waited, which is the
+ * same to others once this process is lost.
+ */
+static int offer_anew(struct ledger *ledger, struct record *record, struct err *err)
+{
+    struct execution *e = engine_find(ledger->engine, record->tenant, record->id);
+    const struct registry_execution accepted = {.id = record->id,
+                                                .accepted_ns = record->accepted_ns};
+    struct record_copy unused = {0};
+    int r = 0;
+
+    if (e && e->retries > 0 && (e->request.object[0] || e->request.text.len > 0))
+        r = ledger_offer(ledger, &accepted, &e->request, err);
+    if (e && r == 0 && execution_get_state(e) >= EXECUTION_RUNNING)
+        r = cluster_record_begin(ledger->env.cluster, record, &unused, err);
+    record_copy_finish(&unused);
+    execution_unref(e);
+    return r == -ENOENT || r == -EEXIST ? 0 : r;
+}
+
+/* Where others ended it meanwhile, who follows hears of that. */
+static int tell_begin(struct ledger *ledger, struct record *record, struct err *err)
+{
+    int r;
+
+    cluster_sign_record(ledger->env.cluster, record);
+    /* Its request was with the record that was lost. */
+    record->waits = false;
+    r = cluster_record_accept(ledger->env.cluster, record, false, err);
+    if (r < 0)
+        return r == -EEXIST ? 0 : r;
+    return offer_anew(ledger, record, err);
+}
+
+int ledger_tell_record(struct ledger *ledger, struct record *record, struct buf *ret_result,
+                       struct err *err)
+{
+    int r = record->status[0] ? tell_end(ledger, record, ret_result, err)
+                              : tell_begin(ledger, record, err);
+
+    /* What somebody wanted to end whoever has it now is to end. */
+    if ((r == -EBUSY || r == -ESTALE) && strcmp(record->status, "cancelled") == 0)
+        (void)cluster_record_cancel(ledger->env.cluster, record->id, err);
+    return r < 0 ? r : registry_record_told(ledger->env.registry, record, err);
+}
+
+int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result)
+{
+    _cleanup_free_ char *result = NULL;
+    struct record record;
+    struct err err = {0};
+    int r = registry_record_get(ledger->env.registry, id, &record, &result, &err);
+
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    r = ledger_tell_record(ledger, &record, ret_result, &err);
+    if (r < 0 && r != -EEXIST && r != -EBUSY && r != -ESTALE)
+        log_warn("ledger", "execution=%s is=\"not told yet\" reason=\"%s\"", id, err.message);
+    return r;
+}

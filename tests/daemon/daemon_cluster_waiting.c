@@ -100,6 +100,24 @@ static void what_has_begun_is_not_taken(void **state)
     waiting_finish(&w);
 }
 
+/* Who has room by now when it asks whether somebody has it may be who is asked. */
+static void no_node_takes_what_it_asks_others(void **state)
+{
+    struct waiting_world w = {0};
+    unsigned n = 0;
+
+    (void)state;
+    waiting_begin_free(&w, "a", WAITING_LINES, WAITING_LINES);
+    waiting_fill(&w.a, w.busy_a);
+    for (uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND; n < 3;) {
+        assert_false(waiting_ask_b(&w, "b"));
+        n += waiting_ask_b(&w, "a");
+        assert_true(clock_monotonic_ns() < until_ns);
+    }
+    waiting_end(&w.a, w.busy_a);
+    waiting_finish(&w);
+}
+
 /* It does not wait for the node that it was sent to while another has room. */
 static void where_there_is_room_what_waits_goes(void **state)
 {
@@ -225,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(where_nothing_is_lost_it_waits_its_turn),
         cmocka_unit_test(what_has_begun_is_not_taken),
+        cmocka_unit_test(no_node_takes_what_it_asks_others),
         cmocka_unit_test(where_there_is_room_what_waits_goes),
         cmocka_unit_test(what_goes_was_let_in_already),
         cmocka_unit_test(what_waits_can_be_cancelled),

@@ -359,6 +359,23 @@ void nats_tell(const struct nats_world *w, const char *subject, const void *data
     natsConnection_Destroy(connection);
 }
 
+bool nats_call(const struct nats_world *w, const char *subject, const char *text,
+               char ret_answer[256])
+{
+    jsCtx *js = NULL;
+    natsMsg *answer = NULL;
+    natsConnection *connection = connect_some(w, ASK_MS, &js);
+    bool is_answered =
+        natsConnection_RequestString(&answer, connection, subject, text, ASK_MS) == NATS_OK;
+
+    if (is_answered)
+        snprintf(ret_answer, 256, "%s", natsMsg_GetData(answer));
+    natsMsg_Destroy(answer);
+    jsCtx_Destroy(js);
+    natsConnection_Destroy(connection);
+    return is_answered;
+}
+
 void nats_delete_bucket(const struct nats_world *w, const char *stream)
 {
     jsCtx *js = NULL;

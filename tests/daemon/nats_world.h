@@ -51,6 +51,9 @@ void nats_publish(const struct nats_world *w, const char *subject, const void *d
                   size_t len);
 /* Says something to who listens, which nobody keeps. */
 void nats_tell(const struct nats_world *w, const char *subject, const void *data, size_t len);
+/* The same to one of them, with what it answers. False where nobody does. */
+bool nats_call(const struct nats_world *w, const char *subject, const char *text,
+               char ret_answer[256]);
 void nats_delete_bucket(const struct nats_world *w, const char *stream);
 /* The last message of a stream to a subject, as an owned text; NULL: there is none. */
 char *nats_last(const struct nats_world *w, const char *stream, const char *subject,

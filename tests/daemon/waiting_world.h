@@ -48,6 +48,8 @@ void waiting_at_a(const struct waiting_world *w, char ret[38]);
 void waiting_at_b(const struct waiting_world *w, const char *id);
 /* Tells b to take over one of a's, as a would that gives it away. */
 void waiting_tell_b(const struct waiting_world *w, const char *id);
+/* Asks b to begin a new one, as a node of this name would. Whether it does. */
+bool waiting_ask_b(const struct waiting_world *w, const char *from);
 /* Has a end in order, and waits until it is about to. */
 void waiting_stop_a(const struct waiting_world *w);
 /* Begins a node, with these lines, that runs such a request, and then another one, which may

@@ -121,12 +121,37 @@ static int reopen(struct ledger *ledger, const struct record *ours, struct recor
     return r < 0 ? r : -ESTALE;
 }
 
+/*
+ * What this process accepted once more under the same id, which the servers confirmed, has no
+ * row: there was one of the first, which they had not. So it ends as that did.
+ */
+static bool is_second(struct ledger *ledger, const struct record *record,
+                      const struct record *theirs)
+{
+    return record_is_of_same(theirs, record) && theirs->accepted_ns != record->accepted_ns &&
+           !ledger_is_at_work(ledger, record);
+}
+
+static int end_second(struct ledger *ledger, struct record *record, struct record_copy *theirs,
+                      struct err *err)
+{
+    int r;
+
+    *err = (struct err){0};
+    record->accepted_ns = theirs->record.accepted_ns;
+    record_copy_finish(theirs);
+    r = send(ledger, record, theirs, err);
+    return r < 0 ? r : registry_record_adopt(ledger->env.registry, record, err);
+}
+
 static int tell_end(struct ledger *ledger, struct record *record, struct buf *ret_result,
                     struct err *err)
 {
     struct record_copy theirs = {0};
     int r = send(ledger, record, &theirs, err);
 
+    if (r == -EBUSY && is_second(ledger, record, &theirs.record))
+        r = end_second(ledger, record, &theirs, err);
     if (r == -EEXIST)
         r = yield(ledger, record, &theirs.record, ret_result, err);
     if (r == -EBUSY && theirs.record.accepted_ns == record->accepted_ns)

@@ -318,14 +318,15 @@ static void take(void *place, const char *data, size_t len, struct buf *answer)
     struct daemon *d = call.place->daemon;
     ssize_t at = len <= CLUSTER_CALL_MAX ? forward_head_parse(data, len, &head) : -EINVAL;
 
-    if (at >= 0 && is_new(&head) && has_room(place) &&
+    cluster_sign_record(d->cluster, &self);
+    /* Who asks itself begins it itself, once: there is room here by now. */
+    if (at >= 0 && strcmp(head.from, self.node) != 0 && is_new(&head) && has_room(place) &&
         cluster_has_seen(d->cluster, head.seen) && may_begin(d, head.tenant)) {
         if (head.node[0])
             call.is_accepted = take_waiting(d, &head);
         else
             take_new(&head, data + at, len - (size_t)at, &call);
     }
-    cluster_sign_record(d->cluster, &self);
     (void)buf_printf(answer, "{\"schema\":%u,\"accepted\":%s,\"node\":\"%s\"}", FORWARD_SCHEMA,
                      call.is_accepted ? "true" : "false", self.node);
 }

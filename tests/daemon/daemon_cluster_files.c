@@ -346,19 +346,21 @@ static void cut_off_a_node_takes_none(void **state)
 static void what_expires_goes_everywhere(void **state)
 {
     struct world w = {0};
-    char id[38], found[256], *last;
+    char id[38], gone[38], found[256], *last;
 
     (void)state;
     begin_with(&w, "retention:\n  files_age: 1s\n  interval: 100ms\n",
                "retention:\n  files_age: 1d\n  interval: 1h\n");
-    upload(&w.a, "", "a.txt", "alpha", id);
+    /* In this order: a place that is free again is taken. */
     upload(&w.b, "", "b.txt", "beta", id);
+    nodes_wait(&w.a, path_of(id, ""), 200, "b.txt");
+    upload(&w.a, "", "a.txt", "alpha", gone);
     nodes_wait_objects(&w.a, 0);
     nodes_wait_objects(&w.b, 1);
     nodes_wait(&w.a, path_of(id, ""), 200, "b.txt");
     nodes_wait_same(&w.a, &w.b, FILES);
     last = nats_last(&w.nats, NATS_CHANGES,
-                     "$KV.skillvm_registry.file.fil_00000000000000000000000000000000", found);
+                     "$KV.skillvm_registry.file.fil_00000000000000000000000000000001", found);
     assert_non_null(last);
     assert_string_equal(last, "");
     free(last);

@@ -17,17 +17,21 @@
 
 #define GREEDY "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"greedy\"}}"
 
-/* How many of the first that succeeded, so many of them, were a tenant's. */
-static unsigned count_first(const struct world *w, const struct tenant *t, unsigned n)
+/* How many of the first that succeeded, so many of them, were a tenant's, and for how many
+   milliseconds they had a slot. */
+static unsigned count_first(const struct world *w, const struct tenant *t, unsigned n,
+                            double *ret_ms)
 {
-    char path[160], sql[256];
+    char path[160], sql[400];
     sqlite3_stmt *s = NULL;
     sqlite3 *db = NULL;
     unsigned ret;
 
     snprintf(path, sizeof(path), "%s/skillvm.db", w->h.data);
     snprintf(sql, sizeof(sql),
-             "SELECT count(*) FROM (SELECT tenant_id FROM executions WHERE status = 'success' "
+             "SELECT count(*), total(json_extract(result, '$.duration_ms')"
+             " - json_extract(result, '$.phases_ms.queue'))"
+             " FROM (SELECT * FROM executions WHERE status = 'success' "
              "ORDER BY finished_ns LIMIT %u) WHERE tenant_id = '%s'",
              n, t->id);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
@@ -35,6 +39,7 @@ static unsigned count_first(const struct world *w, const struct tenant *t, unsig
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(s), SQLITE_ROW);
     ret = (unsigned)sqlite3_column_int(s, 0);
+    *ret_ms = sqlite3_column_double(s, 1);
     assert_int_equal(sqlite3_finalize(s), SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     return ret;
@@ -45,7 +50,7 @@ static void slots_are_shared_by_weight(void **state)
     const struct tenant other = {.headers = ""};
     struct world w;
     char id[ID_SIZE], first[2][ID_SIZE];
-    unsigned a, b;
+    double a, b;
 
     (void)state;
     begin(&w, "2", "0");
@@ -64,11 +69,11 @@ static void slots_are_shared_by_weight(void **state)
     for (size_t i = 0; i < 2; i++)
         expect(cancel(&w, &other, first[i]), 202, "cancelling");
     wait_metric(&w, "skillvm_execution_seconds_count", 122);
-    a = count_first(&w, &w.a, 60);
-    b = count_first(&w, &w.b, 60);
-    assert_int_equal(a + b, 60);
+    assert_int_equal(count_first(&w, &w.a, 60, &a) + count_first(&w, &w.b, 60, &b), 60);
+    /* It is time that is shared: a machine of one may be slower than one of the other. */
+    print_message("%.0f ms and %.0f\n", a, b);
     assert_true(b > 2 * a);
-    assert_true(a >= 5);
+    assert_true(b < 8 * a);
     end(&w);
 }
 

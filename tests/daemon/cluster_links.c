@@ -19,6 +19,7 @@
 
 #define BUCKET "links"
 #define LINKS  200u
+#define CALLS  200u
 #define MANY   60000u
 /* More than a link has room for. */
 #define LARGE      65536
@@ -508,6 +509,49 @@ static void only_the_server_is_answered(void **state)
     nats_end(&w);
 }
 
+/* No more calls come, and none that came is left. */
+static void end_serving(const struct cluster_driver *driver, struct cluster_link *link)
+{
+    struct err err = {0};
+    enum cluster_fault fault = driver->serve(link, NULL, NULL, 0, &err);
+
+    while (fault == CLUSTER_OK) {
+        struct cluster_entry call = {0};
+        bool some = false;
+
+        fault = driver->next_call(link, 100, &some, &call, &err);
+        if (some)
+            driver->release(&call);
+    }
+    assert_int_equal(fault, CLUSTER_NO_ENTRY);
+}
+
+/* Whoever calls once a node has said that it takes calls finds somebody, who does not answer.
+ */
+static void who_takes_calls_is_found_at_once(void **state)
+{
+    const struct cluster_driver *driver;
+    struct nats_world w = {0};
+    struct err err = {0};
+    struct cluster_link *link, *other;
+    char url[512];
+
+    (void)state;
+    other = begin_small(&w, &driver, url, sizeof(url));
+    link = open_link(driver, url);
+    for (unsigned i = 0; i < CALLS; i++) {
+        struct cluster_entry answer = {0};
+
+        assert_int_equal(driver->serve(link, "links.calls", "group", 16, &err), CLUSTER_OK);
+        assert_int_equal(driver->call(other, "links.calls", "", 0, 1, &answer, &err),
+                         CLUSTER_NO_QUORUM);
+        end_serving(driver, link);
+    }
+    driver->close(other);
+    driver->close(link);
+    nats_end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -518,6 +562,7 @@ int main(void)
         cmocka_unit_test(a_watch_has_begun_when_entries_come),
         cmocka_unit_test(no_entry_passes_for_a_status),
         cmocka_unit_test(only_the_server_is_answered),
+        cmocka_unit_test(who_takes_calls_is_found_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -543,7 +543,7 @@ static void who_takes_calls_is_found_at_once(void **state)
         struct cluster_entry answer = {0};
 
         assert_int_equal(driver->serve(link, "links.calls", "group", 16, &err), CLUSTER_OK);
-        assert_int_equal(driver->call(other, "links.calls", "", 0, 1, &answer, &err),
+        assert_int_equal(driver->call(other, "links.calls", "", 0, 20, &answer, &err),
                          CLUSTER_NO_QUORUM);
         end_serving(driver, link);
     }

@@ -312,65 +312,6 @@ static void a_key_that_was_not_confirmed_is_another_nodes(void **state)
     end(&w);
 }
 
-/* A record of another execution with the id of this one, and another moment. */
-static void write_second(const struct world *w, const char *of, const char *id)
-{
-    char subject[96];
-    char *text = nodes_record_of(&w->nats, of);
-    cJSON *json = cJSON_Parse(text), *second = cJSON_CreateObject();
-    static const char *const kept[] = {"schema", "tenant",  "node",   "instance",
-                                       "skill",  "version", "digest", "seen"};
-
-    assert_non_null(json);
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-        cJSON_AddItemToObject(second, kept[i], cJSON_DetachItemFromObject(json, kept[i]));
-    cJSON_AddStringToObject(second, "key", "");
-    cJSON_AddStringToObject(second, "request", "");
-    cJSON_AddRawToObject(second, "accepted_ns", "1796061784780695091");
-    cJSON_AddFalseToObject(second, "cancel");
-    free(text);
-    text = cJSON_PrintUnformatted(second);
-    snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
-    nats_publish(&w->nats, subject, text, strlen(text));
-    free(text);
-    cJSON_Delete(json);
-    cJSON_Delete(second);
-}
-
-/* What one node began twice under one id, where the servers have the second alone. */
-static void what_was_begun_twice_ends(void **state)
-{
-    struct world w = {0};
-    char of[38], id[38] = "";
-    struct answer a;
-
-    (void)state;
-    begin(&w);
-    a = nodes_run(&w.a, "{" FAKE("exit") "}");
-    assert_int_equal(a.status, 200);
-    nodes_take_id(&a, of);
-    harness_freeze(w.nats.servers[0].pid);
-    a = harness_run(&w.a, "{" FAKE("exit") "}");
-    assert_int_equal(a.status, 503);
-    assert_true(answer_has(&a, "was not confirmed"));
-    snprintf(id, sizeof(id), "%s", strstr(a.body, "exec_"));
-    answer_finish(&a);
-    harness_freeze(w.a.pid);
-    /* What it had in its memory alone is lost. */
-    nats_kill(&w.nats, 0);
-    nats_restart(&w.nats, 0);
-    write_second(&w, of, id);
-    nats_wait_node(&w.b, NODE_JOINED);
-    nodes_wait(&w.b, path_of(id, ""), 200, "");
-    assert_int_equal(kill(w.a.pid, SIGCONT), 0);
-    nats_wait_node(&w.a, NODE_JOINED);
-    nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"failed\"");
-    nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
-    expect_same(&w, path_of(id, ""));
-    expect_same(&w, EXECUTIONS);
-    end(&w);
-}
-
 /* CPU time of a day counts over all nodes. */
 static void cpu_time_counts_over_all_nodes(void **state)
 {
@@ -556,7 +497,6 @@ int main(void)
         cmocka_unit_test(who_comes_back_tells_what_it_lost),
         cmocka_unit_test(without_servers_nothing_is_accepted),
         cmocka_unit_test(a_key_that_was_not_confirmed_is_another_nodes),
-        cmocka_unit_test(what_was_begun_twice_ends),
         cmocka_unit_test(cpu_time_counts_over_all_nodes),
         cmocka_unit_test(what_executions_leave_has_a_room_of_its_own),
         cmocka_unit_test(who_ran_it_needs_no_servers_for_its_result),

@@ -177,11 +177,11 @@ bool waiting_ask_b(const struct waiting_world *w, const char *from)
     static unsigned n;
     char subject[64], text[512], answer[256];
 
+    name_group_of_b(w, subject, sizeof(subject));
     snprintf(text, sizeof(text),
              "{\"schema\":1,\"tenant\":\"default\",\"id\":\"exec_%032x\",\"digest\":\"\","
              "\"seen\":0,\"sent_ns\":%llu,\"from\":\"%s\"}\n{" WAITING_OF("exit") "}",
              ++n, (unsigned long long)clock_realtime_ns(), from);
-    name_group_of_b(w, subject, sizeof(subject));
     return nats_call(&w->nats, subject, text, answer) && strstr(answer, "\"accepted\":true");
 }
 

@@ -191,13 +191,13 @@ enum cluster_fault cluster_serve_while_room(struct cluster *c, struct cluster_li
     const struct cluster_caller caller = {.ctx = service->ctx, .take = service->take};
     enum cluster_fault fault =
         c->driver->serve(link, desk->subject, desk->group, CLUSTER_PENDING, err);
-    bool some = true;
+    bool some = true, is_serving = fault == CLUSTER_OK && desk->is_for_all;
 
-    count_serving(c, desk->is_for_all);
+    count_serving(c, is_serving);
     while (fault == CLUSTER_OK && !cluster_is_stopping(c) && desk->has_room(c) &&
            (!desk->is_for_all || desk->images == own_group(c)))
         fault = cluster_serve_one(c, link, &caller, CLUSTER_SLICE_MS, &some, err);
-    count_serving(c, -desk->is_for_all);
+    count_serving(c, -is_serving);
     /* Who asked meanwhile hears at once that there is no room. */
     if (fault == CLUSTER_OK)
         fault = c->driver->serve(link, NULL, NULL, 0, err);

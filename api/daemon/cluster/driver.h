@@ -196,10 +196,10 @@ struct cluster_driver {
                                         const char *key, uint64_t up_to, struct err *err);
 
     /*
-     * From here on, which the server has confirmed, next_call gives what is sent to a subject:
-     * of those who share a group each message goes to one, and with NULL as group each to all.
-     * The subject may end with ".*". What comes past so many that were not taken yet is lost.
-     * At most one at a time; with NULL as subject no more come.
+     * From here on, which the server knows unless it is late, next_call gives what is sent to a
+     * subject: of those who share a group each message goes to one, and with NULL as group each
+     * to all. The subject may end with ".*". What comes past so many that were not taken yet is
+     * lost. At most one at a time; with NULL as subject no more come.
      */
     enum cluster_fault (*serve)(struct cluster_link *link, const char *subject,
                                 const char *group, unsigned pending, struct err *err);

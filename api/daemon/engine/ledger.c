@@ -267,13 +267,11 @@ static bool next_other(struct ledger *ledger)
     return true;
 }
 
-/* It is this process's by what the servers say, and by nothing else. */
-static void doubt(struct ledger *ledger, const char *id)
+void ledger_doubt(struct ledger *ledger, const char *id)
 {
-    if (pthread_mutex_trylock(&ledger->taking) != 0)
-        return;
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&ledger->taking);
+
     waiting_doubt(&ledger->waiting, id);
-    (void)pthread_mutex_unlock(&ledger->taking);
 }
 
 /*
@@ -296,7 +294,7 @@ static void check_others(struct ledger *ledger)
         if (r == -EAGAIN)
             return;
         if (r == -EOWNERDEAD && !ledger_is_at_work(ledger, &row))
-            doubt(ledger, ledger->checked);
+            ledger_doubt(ledger, ledger->checked);
     }
 }
 

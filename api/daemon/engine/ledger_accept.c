@@ -48,10 +48,27 @@ static int accept_lost(struct ledger *ledger, const char *tenant,
 {
     struct err err = {0};
 
-    if (registry_record_accept(ledger->env.registry, tenant, execution, false, &err) < 0 ||
-        lost_end(ledger->env.registry, execution, why->message, true, &err) < 0)
+    int r = registry_record_accept(ledger->env.registry, tenant, execution, false, &err);
+
+    /* There is nothing to tell, and the servers may have it. */
+    if (r < 0)
+        ledger_doubt(ledger, execution->id);
+    else
+        r = lost_end(ledger->env.registry, execution, why->message, true, &err);
+    if (r < 0)
         log_error("ledger", "execution=%s lost=\"%s\"", execution->id, err.message);
     return -EAGAIN;
+}
+
+/* The servers have it, and this node has no row. */
+static void end_rowless(struct ledger *ledger, const struct record *record)
+{
+    struct err ignored = {0};
+    int r = lost_tell(NULL, ledger->env.cluster, record, "the node had no room for it", NULL,
+                      &ignored);
+
+    if (r < 0 && r != -EEXIST && r != -EBUSY && r != -ENOENT)
+        ledger_doubt(ledger, record->id);
 }
 
 /* Until something was said of it, or a moment passed. False where the daemon stops. */
@@ -182,12 +199,8 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
     if (r < 0)
         return r;
     r = registry_record_accept(ledger->env.registry, tenant, execution, waits, err);
-    if (r < 0) {
-        struct err ignored = {0};
-
-        (void)lost_tell(NULL, ledger->env.cluster, &record, "the node had no room for it", NULL,
-                        &ignored);
-    }
+    if (r < 0)
+        end_rowless(ledger, &record);
     return r;
 }
 

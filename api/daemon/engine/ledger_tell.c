@@ -122,26 +122,35 @@ static int reopen(struct ledger *ledger, const struct record *ours, struct recor
 }
 
 /*
- * What this process accepted once more under the same id, which the servers confirmed, has no
- * row: there was one of the first, which they had not. So it ends as that did.
+ * What this node accepted once more under the same id, which the servers confirmed, has no row:
+ * there was one of the first, which they had not. It never waits, and is begun once.
  */
 static bool is_second(struct ledger *ledger, const struct record *record,
                       const struct record *theirs)
 {
-    return record_is_of_same(theirs, record) && theirs->accepted_ns != record->accepted_ns &&
-           !ledger_is_at_work(ledger, record);
+    return strcmp(theirs->node, record->node) == 0 &&
+           theirs->accepted_ns != record->accepted_ns && !theirs->waits &&
+           theirs->retries == 0 && !ledger_is_at_work(ledger, record);
 }
 
+/* It ends as the first did, which is told as the end of it. */
 static int end_second(struct ledger *ledger, struct record *record, struct record_copy *theirs,
                       struct err *err)
 {
-    int r;
+    struct err why = {0};
+    int r = registry_record_redate(ledger->env.registry, record->id, record->finished_ns,
+                                   theirs->record.accepted_ns, &why);
 
-    *err = (struct err){0};
+    /* It has another end by now. */
+    if (r == -ENOENT)
+        return -EBUSY;
+    *err = why;
+    if (r < 0)
+        return r;
+    log_warn("ledger", "execution=%s accepted=twice ended=%s", record->id, record->status);
     record->accepted_ns = theirs->record.accepted_ns;
     record_copy_finish(theirs);
-    r = send(ledger, record, theirs, err);
-    return r < 0 ? r : registry_record_adopt(ledger->env.registry, record, err);
+    return send(ledger, record, theirs, err);
 }
 
 static int tell_end(struct ledger *ledger, struct record *record, struct buf *ret_result,

@@ -108,6 +108,8 @@ static const char *const text[N_RECORD_STATEMENTS] = {
                    " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND finished_ns = ?2)",
     [REOPEN] = "UPDATE executions SET status = 'accepted', result = NULL, finished_ns = NULL,"
                " artifact_digest = NULL, artifact_bytes = 0, result_bytes = 0 WHERE id = ?1",
+    [REDATE] = "UPDATE executions SET accepted_ns = ?3 WHERE id = ?1 AND finished_ns = ?2"
+               " AND EXISTS(SELECT 1 FROM records WHERE id = ?1 AND node = '')",
     [OTHER] = "SELECT " ACCEPTED " FROM executions e JOIN records r ON r.id = e.id"
               " WHERE e.id = ?1",
 };

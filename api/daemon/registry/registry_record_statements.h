@@ -30,6 +30,7 @@ enum record_statement {
     IS_THERE,
     IS_OUR_END,
     REOPEN,
+    REDATE,
     TAKE_OVER,
     DROP_OLD,
     PASS,

@@ -304,6 +304,15 @@ int registry_record_adopt(struct registry *registry, const struct record *record
     return r < 0 ? r : registry_transaction_end(registry, adopt(registry, record, err), err);
 }
 
+int registry_record_redate(struct registry *registry, const char *id, uint64_t finished_ns,
+                           uint64_t accepted_ns, struct err *err)
+{
+    return registry_put(registry, REGISTRY_RECORDS, REDATE,
+                        REGISTRY_VALUES(registry_text(id), registry_number(finished_ns),
+                                        registry_number(accepted_ns)),
+                        "note when an execution was accepted", err);
+}
+
 static int reopen(struct registry *registry, const struct record *record, uint64_t finished_ns,
                   struct err *err)
 {

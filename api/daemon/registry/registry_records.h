@@ -51,6 +51,12 @@ int registry_record_untell(struct registry *registry, const char *id, struct err
 int registry_record_adopt(struct registry *registry, const struct record *record,
                           struct err *err);
 /*
+ * An own row that says this end was accepted at this moment (both realtime). 0, -ENOENT where
+ * it says another end by now, or -EIO.
+ */
+int registry_record_redate(struct registry *registry, const char *id, uint64_t finished_ns,
+                           uint64_t accepted_ns, struct err *err);
+/*
  * An own row that says this end (realtime) has not ended: the process that its record names has
  * begun it again. 0, also where it says another end by now; -EIO.
  */

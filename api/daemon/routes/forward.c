@@ -267,6 +267,11 @@ static bool is_new(const struct forward_head *head)
     return off_ns < OLD_NS;
 }
 
+static bool is_of(const struct forward_head *head, const char *node)
+{
+    return strcmp(head->from, node) == 0 || strcmp(head->node, node) == 0;
+}
+
 bool forward_can_start(void *daemon)
 {
     const struct daemon *d = daemon;
@@ -320,7 +325,7 @@ static void take(void *place, const char *data, size_t len, struct buf *answer)
 
     cluster_sign_record(d->cluster, &self);
     /* Who asks itself begins it itself, once: there is room here by now. */
-    if (at >= 0 && strcmp(head.from, self.node) != 0 && is_new(&head) && has_room(place) &&
+    if (at >= 0 && !is_of(&head, self.node) && is_new(&head) && has_room(place) &&
         cluster_has_seen(d->cluster, head.seen) && may_begin(d, head.tenant)) {
         if (head.node[0])
             call.is_accepted = take_waiting(d, &head);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What servers have as a node's that has no row of it, or that of another: it ends all the
+ * same.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include "tests/daemon/nodes_world.h"
+
+#include "base/clock.h"
+
+#include <cjson/cJSON.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define expect harness_expect
+
+#define RECORDS "KV_skillvm_executions"
+#define SUBJECT "$KV.skillvm_executions."
+#define SHORT   "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"exit\"}}"
+
+struct world {
+    struct nats_world nats;
+    struct harness a, b;
+};
+
+/* Both have the skill. */
+static void begin(struct world *w)
+{
+    nodes_begin_two(&w->nats, &w->a, "", &w->b, "");
+    assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
+    nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
+}
+
+static void end(struct world *w)
+{
+    nodes_end(&w->b);
+    nodes_end(&w->a);
+    nats_end(&w->nats);
+}
+
+/* A record of another execution with the id of this one, and another moment. */
+static void write_second(const struct world *w, const char *of, const char *id)
+{
+    static const char *const kept[] = {"schema", "tenant",  "node",   "instance",
+                                       "skill",  "version", "digest", "seen"};
+    char subject[96];
+    char *text = nodes_record_of(&w->nats, of);
+    cJSON *json = cJSON_Parse(text), *second = cJSON_CreateObject();
+
+    assert_non_null(json);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        cJSON_AddItemToObject(second, kept[i], cJSON_DetachItemFromObject(json, kept[i]));
+    cJSON_AddStringToObject(second, "key", "");
+    cJSON_AddStringToObject(second, "request", "");
+    snprintf(subject, sizeof(subject), "%llu", (unsigned long long)clock_realtime_ns());
+    cJSON_AddRawToObject(second, "accepted_ns", subject);
+    cJSON_AddFalseToObject(second, "cancel");
+    free(text);
+    text = cJSON_PrintUnformatted(second);
+    snprintf(subject, sizeof(subject), SUBJECT "%s", id);
+    nats_publish(&w->nats, subject, text, strlen(text));
+    free(text);
+    cJSON_Delete(json);
+    cJSON_Delete(second);
+}
+
+/* Both say the same of it, which is known by this. */
+static void expect_end(const struct world *w, const char *id, const char *part)
+{
+    nodes_wait(&w->b, nodes_path_of(id), 200, part);
+    nodes_wait(&w->a, nodes_path_of(id), 200, part);
+    nodes_wait(&w->a, "/metrics", 200, "skillvm_cluster_untold 0\n");
+    nodes_wait_same(&w->a, &w->b, nodes_path_of(id));
+    nodes_wait_same(&w->a, &w->b, "/v1/executions");
+}
+
+/* What one node began twice under one id, where the servers have the second alone. */
+static void what_was_begun_twice_ends(void **state)
+{
+    struct world w = {0};
+    char of[38], id[38] = "";
+    struct answer a;
+
+    (void)state;
+    begin(&w);
+    /* So that there is a connection that the next one goes over. */
+    a = nodes_run(&w.a, SHORT);
+    assert_int_equal(a.status, 200);
+    nodes_take_id(&a, of);
+    harness_freeze(w.nats.servers[0].pid);
+    a = harness_run(&w.a, SHORT);
+    assert_int_equal(a.status, 503);
+    assert_true(answer_has(&a, "was not confirmed"));
+    snprintf(id, sizeof(id), "%s", strstr(a.body, "exec_"));
+    answer_finish(&a);
+    harness_freeze(w.a.pid);
+    /* What it had in its memory alone is lost. */
+    nats_kill(&w.nats, 0);
+    nats_restart(&w.nats, 0);
+    write_second(&w, of, id);
+    nats_wait_node(&w.b, NODE_JOINED);
+    nodes_wait(&w.b, nodes_path_of(id), 200, "");
+    assert_int_equal(kill(w.a.pid, SIGCONT), 0);
+    nats_wait_node(&w.a, NODE_JOINED);
+    expect_end(&w, id, "was not confirmed");
+    end(&w);
+}
+
+/* Nobody else writes a node's rows until that is closed. */
+static sqlite3 *lock_rows(const struct harness *h)
+{
+    sqlite3 *db = NULL;
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/skillvm.db", h->data);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_busy_timeout(db, 60000), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    return db;
+}
+
+/* The first execution that the servers have. */
+static void wait_record(const struct nats_world *w, char ret[38])
+{
+    const uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+    char found[256];
+    char *text;
+
+    while (!(text = nats_last(w, RECORDS, SUBJECT ">", found)))
+        assert_true(clock_monotonic_ns() < until_ns);
+    free(text);
+    snprintf(ret, 38, "%.37s", found + strlen(SUBJECT));
+}
+
+/* What the servers confirmed has no row, and they are gone when they are to hear of that. */
+static void what_found_no_room_for_its_row_ends(void **state)
+{
+    struct world w = {0};
+    struct answer a;
+    sqlite3 *db;
+    char id[38];
+    int fd;
+
+    (void)state;
+    begin(&w);
+    db = lock_rows(&w.a);
+    fd = harness_send(&w.a, "POST", "/v1/executions", "Content-Type: application/json\r\n",
+                      SHORT, strlen(SHORT));
+    wait_record(&w.nats, id);
+    harness_freeze(w.nats.servers[0].pid);
+    a = harness_read_answer(fd);
+    assert_true(a.status >= 500);
+    answer_finish(&a);
+    close(fd);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_int_equal(kill(w.nats.servers[0].pid, SIGCONT), 0);
+    nats_wait_node(&w.a, NODE_JOINED);
+    nats_wait_node(&w.b, NODE_JOINED);
+    expect_end(&w, id, "\"status\":\"failed\"");
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_begun_twice_ends),
+        cmocka_unit_test(what_found_no_room_for_its_row_ends),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 #define SERVERS       3u
-#define RECORDS       "KV_skillvm_executions"
 #define LINES         "  replicas: 3\nlimits:\n  max_running: 2\n"
 #define PAUSE_US      50000u
 #define HEAL_S        180u
@@ -201,8 +200,8 @@ static void hurt_server(struct world *w, enum fault fault)
     unsigned ms = 200 + draw(w, 8000);
     size_t i;
 
-    nats_wait_replicas(&w->nats, RECORDS);
-    i = fault == KILL_LEADER ? nats_leader(&w->nats, RECORDS) : draw(w, SERVERS);
+    nats_wait_replicas(&w->nats, NATS_RECORDS);
+    i = fault == KILL_LEADER ? nats_leader(&w->nats, NATS_RECORDS) : draw(w, SERVERS);
     print_message("  %s s%zu for %u ms\n", fault_names[fault], i, ms);
     if (fault == STOP_SERVER || fault == CUT_SERVER) {
         if (fault == STOP_SERVER)

@@ -4,7 +4,7 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/daemon/nodes_world.h"
+#include "tests/daemon/waiting_world.h"
 
 #include "base/clock.h"
 
@@ -16,34 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define expect harness_expect
-
-#define RECORDS "KV_skillvm_executions"
 #define SUBJECT "$KV.skillvm_executions."
-#define SHORT   "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"exit\"}}"
-
-struct world {
-    struct nats_world nats;
-    struct harness a, b;
-};
-
-/* Both have the skill. */
-static void begin(struct world *w)
-{
-    nodes_begin_two(&w->nats, &w->a, "", &w->b, "");
-    assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
-    nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
-}
-
-static void end(struct world *w)
-{
-    nodes_end(&w->b);
-    nodes_end(&w->a);
-    nats_end(&w->nats);
-}
+#define SHORT   "{" WAITING_OF("exit") "}"
 
 /* A record of another execution with the id of this one, and another moment. */
-static void write_second(const struct world *w, const char *of, const char *id)
+static void write_second(const struct waiting_world *w, const char *of, const char *id)
 {
     static const char *const kept[] = {"schema", "tenant",  "node",   "instance",
                                        "skill",  "version", "digest", "seen"};
@@ -69,7 +46,7 @@ static void write_second(const struct world *w, const char *of, const char *id)
 }
 
 /* Both say the same of it, which is known by this. */
-static void expect_end(const struct world *w, const char *id, const char *part)
+static void expect_end(const struct waiting_world *w, const char *id, const char *part)
 {
     nodes_wait(&w->b, nodes_path_of(id), 200, part);
     nodes_wait(&w->a, nodes_path_of(id), 200, part);
@@ -81,12 +58,12 @@ static void expect_end(const struct world *w, const char *id, const char *part)
 /* What one node began twice under one id, where the servers have the second alone. */
 static void what_was_begun_twice_ends(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     char of[38], id[38] = "";
     struct answer a;
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     /* So that there is a connection that the next one goes over. */
     a = nodes_run(&w.a, SHORT);
     assert_int_equal(a.status, 200);
@@ -107,7 +84,7 @@ static void what_was_begun_twice_ends(void **state)
     assert_int_equal(kill(w.a.pid, SIGCONT), 0);
     nats_wait_node(&w.a, NODE_JOINED);
     expect_end(&w, id, "was not confirmed");
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* Nobody else writes a node's rows until that is closed. */
@@ -130,7 +107,7 @@ static void wait_record(const struct nats_world *w, char ret[38])
     char found[256];
     char *text;
 
-    while (!(text = nats_last(w, RECORDS, SUBJECT ">", found)))
+    while (!(text = nats_last(w, NATS_RECORDS, SUBJECT ">", found)))
         assert_true(clock_monotonic_ns() < until_ns);
     free(text);
     snprintf(ret, 38, "%.37s", found + strlen(SUBJECT));
@@ -139,14 +116,14 @@ static void wait_record(const struct nats_world *w, char ret[38])
 /* What the servers confirmed has no row, and they are gone when they are to hear of that. */
 static void what_found_no_room_for_its_row_ends(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     struct answer a;
     sqlite3 *db;
     char id[38];
     int fd;
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     db = lock_rows(&w.a);
     fd = harness_send(&w.a, "POST", "/v1/executions", "Content-Type: application/json\r\n",
                       SHORT, strlen(SHORT));
@@ -161,7 +138,7 @@ static void what_found_no_room_for_its_row_ends(void **state)
     nats_wait_node(&w.a, NODE_JOINED);
     nats_wait_node(&w.b, NODE_JOINED);
     expect_end(&w, id, "\"status\":\"failed\"");
-    end(&w);
+    waiting_finish(&w);
 }
 
 int main(void)

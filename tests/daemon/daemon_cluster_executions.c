@@ -2,7 +2,7 @@
 /* Executions of several nodes: what one accepts and ends is so at all, whatever is lost. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/daemon/nodes_world.h"
+#include "tests/daemon/waiting_world.h"
 
 #include "base/clock.h"
 
@@ -17,26 +17,6 @@
 
 #define EXECUTIONS "/v1/executions"
 #define FAKE(how)  "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
-
-struct world {
-    struct nats_world nats;
-    struct harness a, b;
-};
-
-/* Both have the skill. */
-static void begin(struct world *w)
-{
-    nodes_begin_two(&w->nats, &w->a, "", &w->b, "");
-    assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
-    nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
-}
-
-static void end(struct world *w)
-{
-    nodes_end(&w->b);
-    nodes_end(&w->a);
-    nats_end(&w->nats);
-}
 
 static const char *path_of(const char *id, const char *rest)
 {
@@ -70,7 +50,7 @@ static void begin_long(const struct harness *h, char ret[38])
 }
 
 /* The same bytes at both, once each has heard what the other one did. */
-static void expect_same(const struct world *w, const char *path)
+static void expect_same(const struct waiting_world *w, const char *path)
 {
     uint64_t until = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
 
@@ -92,12 +72,12 @@ static void expect_same(const struct world *w, const char *path)
 /* Result, list, log, events and files, also where the result is too large for a record. */
 static void what_ran_at_one_is_read_at_another(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     struct answer a;
     char small[38], large[38];
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     a = nodes_run(&w.a, "{" FAKE("files") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, small);
@@ -124,18 +104,18 @@ static void what_ran_at_one_is_read_at_another(void **state)
     expect_same(&w, EXECUTIONS);
     expect(get_of(&w.b, small, "/files/a.txt"), 200, "alpha");
     nats_wait_node(&w.b, "\"conflicts\":0");
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* While it runs elsewhere, and until somebody ends it from there. */
 static void what_runs_at_one_is_ended_from_another(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     char id[38];
     struct answer a;
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     begin_long(&w.a, id);
     nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"running\"");
     nodes_wait(&w.b, path_of(id, "/logs"), 200, "tick");
@@ -164,7 +144,7 @@ static void what_runs_at_one_is_ended_from_another(void **state)
     expect_same(&w, path_of(id, ""));
     expect(harness_request(&w.b, "DELETE", path_of(id, ""), "", "", 0), 409,
            "has ended already");
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* A key begins one execution, wherever it comes. */
@@ -173,12 +153,12 @@ static void a_key_begins_one_at_all_nodes(void **state)
     static const char json[] = "{" FAKE("exit") ",\"input\":1,\"idempotency_key\":\"k1\"}";
     static const char running[] = "{" FAKE("ticks") ",\"timeout\":600,\"async\":true,"
                                                     "\"idempotency_key\":\"k2\"}";
-    struct world w = {0};
+    struct waiting_world w = {0};
     struct answer a, b;
     char id[38], other[38];
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     a = nodes_run(&w.a, json);
     b = nodes_run(&w.b, json);
     assert_int_equal(a.status, 200);
@@ -197,18 +177,18 @@ static void a_key_begins_one_at_all_nodes(void **state)
     expect(harness_request(&w.b, "DELETE", path_of(id, ""), "", "", 0), 202,
            "\"status\":\"cancelling\"");
     nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"cancelled\"");
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* A node that is killed: what it ran fails at all nodes, and at itself once it is back. */
 static void what_a_lost_node_ran_has_failed(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     char done[38], lost[38];
     struct answer a;
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     a = nodes_run(&w.b, "{" FAKE("files") "}");
     nodes_take_id(&a, done);
     begin_long(&w.b, lost);
@@ -221,17 +201,17 @@ static void what_a_lost_node_ran_has_failed(void **state)
     nodes_wait(&w.b, path_of(lost, ""), 200, "the node b was lost while this execution ran");
     expect_same(&w, EXECUTIONS);
     expect_same(&w, path_of(lost, ""));
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* One that comes back at once says itself what it lost. */
 static void who_comes_back_tells_what_it_lost(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     char lost[38];
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     begin_long(&w.b, lost);
     assert_int_equal(harness_stop(&w.b, SIGKILL), -1);
     nats_start_node(&w.b, &w.nats, "b", "");
@@ -240,17 +220,17 @@ static void who_comes_back_tells_what_it_lost(void **state)
     nodes_wait(&w.b, path_of(lost, ""), 200, "\"status\":\"failed\"");
     nodes_wait(&w.b, "/metrics", 200, "skillvm_cluster_untold 0\n");
     expect_same(&w, path_of(lost, ""));
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* Without servers what runs goes on and is told later, and nothing is accepted. */
 static void without_servers_nothing_is_accepted(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     char id[38];
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     begin_long(&w.a, id);
     nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"running\"");
     nats_kill(&w.nats, 0);
@@ -266,7 +246,7 @@ static void without_servers_nothing_is_accepted(void **state)
     nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
     /* Both say the same of it: that it was cancelled, or that its node was lost. */
     expect_same(&w, path_of(id, ""));
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* What one node could not have confirmed another one begins: that is what counts. */
@@ -274,12 +254,12 @@ static void a_key_that_was_not_confirmed_is_another_nodes(void **state)
 {
     static const char json[] = "{" FAKE("ticks") ",\"timeout\":600,\"async\":true,"
                                                  "\"idempotency_key\":\"k\"}";
-    struct world w = {0};
+    struct waiting_world w = {0};
     char id[38], later[38];
     struct answer a;
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     /* So that there is a connection that it goes over. */
     expect(nodes_run(&w.a, "{" FAKE("exit") "}"), 200, "\"status\":\"success\"");
     /* Whom it would ask whether it knows the key. */
@@ -309,17 +289,17 @@ static void a_key_that_was_not_confirmed_is_another_nodes(void **state)
     nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 0\n");
     expect_same(&w, path_of(id, ""));
     expect_same(&w, EXECUTIONS);
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* CPU time of a day counts over all nodes. */
 static void cpu_time_counts_over_all_nodes(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     char key[80], key_id[64], headers[160];
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     expect(nodes_admin_sure(&w.a, "POST", "/v1/admin/tenants",
                             "{\"name\":\"busy\",\"limits\":{\"cpu_ms_per_day\":1}}"),
            201, "");
@@ -355,13 +335,13 @@ static void cpu_time_counts_over_all_nodes(void **state)
             fail_msg("the other node never knows of it");
         harness_pause(i);
     }
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* What does not fit the servers is told without it, and takes no room of what comes after. */
 static void what_executions_leave_has_a_room_of_its_own(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     char large[38], small[38];
     struct answer a;
 
@@ -381,18 +361,18 @@ static void what_executions_leave_has_a_room_of_its_own(void **state)
     nodes_wait(&w.b, path_of(small, ""), 200, "\"status\":\"success\"");
     expect(get_of(&w.b, small, "/files/a.txt"), 200, "alpha");
     assert_int_equal(harness_push(&w.b, "more", "1.0", "print(2)"), 201);
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* The others have a large result from the servers, and who ran it its own. */
 static void who_ran_it_needs_no_servers_for_its_result(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     char id[38];
     struct answer a;
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     a = nodes_run(&w.a, "{" FAKE("flood") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, id);
@@ -405,18 +385,18 @@ static void who_ran_it_needs_no_servers_for_its_result(void **state)
     nats_restart(&w.nats, 0);
     nats_wait_node(&w.a, NODE_JOINED);
     nats_wait_node(&w.b, NODE_JOINED);
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* Without the bucket of what they leave none is accepted; made anew it takes what comes. */
 static void without_a_place_for_what_they_leave_it_is_told(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     char before[38], after[38];
     struct answer a;
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     a = nodes_run(&w.a, "{" FAKE("files") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, before);
@@ -435,24 +415,24 @@ static void without_a_place_for_what_they_leave_it_is_told(void **state)
     nodes_take_id(&a, after);
     nodes_wait(&w.b, path_of(after, ""), 200, "\"status\":\"success\"");
     expect(get_of(&w.b, after, "/files/a.txt"), 200, "alpha");
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* Who told them tells them again, and a node that comes later knows of it. */
 static void what_servers_lost_is_told_anew(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     struct harness c = {0};
     struct answer a;
     char id[38];
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     a = nodes_run(&w.a, "{" FAKE("exit") "}");
     assert_int_equal(a.status, 200);
     nodes_take_id(&a, id);
     nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"success\"");
-    nats_delete_bucket(&w.nats, "KV_skillvm_executions");
+    nats_delete_bucket(&w.nats, NATS_RECORDS);
     nats_wait_node(&w.a, NODE_CUT_OFF("bucket_gone"));
     nats_make(&w.a);
     nats_wait_node(&w.a, NODE_JOINED);
@@ -461,18 +441,18 @@ static void what_servers_lost_is_told_anew(void **state)
     nodes_wait(&c, path_of(id, ""), 200, "\"status\":\"success\"");
     expect_same(&w, path_of(id, ""));
     nodes_end(&c);
-    end(&w);
+    waiting_finish(&w);
 }
 
 /* Nonsense of a broken node's is left out, counted, and takes nothing away. */
 static void nonsense_changes_nothing(void **state)
 {
-    struct world w = {0};
+    struct waiting_world w = {0};
     struct answer a;
     char id[38], subject[128];
 
     (void)state;
-    begin(&w);
+    waiting_begin_free(&w, "a", "", "");
     a = nodes_run(&w.a, "{" FAKE("files") "}");
     nodes_take_id(&a, id);
     nodes_wait(&w.b, path_of(id, ""), 200, "\"status\":\"success\"");
@@ -484,7 +464,7 @@ static void nonsense_changes_nothing(void **state)
     expect_same(&w, path_of(id, ""));
     expect_same(&w, EXECUTIONS);
     expect(get_of(&w.b, id, "/files/a.txt"), 200, "alpha");
-    end(&w);
+    waiting_finish(&w);
 }
 
 int main(void)

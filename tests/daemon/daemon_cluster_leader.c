@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RECORDS    "KV_skillvm_executions"
 #define EXECUTIONS "/v1/executions"
 #define FAKE(how)  "\"skill\":\"demo\",\"env\":{\"FAKE\":\"" how "\"}"
 #define LINES      "  replicas: 3\n"
@@ -79,7 +78,7 @@ static void lose(const struct world *w, const char *id)
 
     snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", id);
     do
-        nats_purge(&w->nats, RECORDS, subject);
+        nats_purge(&w->nats, NATS_RECORDS, subject);
     while (has_record(w, id));
 }
 
@@ -167,8 +166,8 @@ static void what_another_leader_has_not_is_told_and_read_again(void **state)
     lose(&w, ended);
     lose(&w, runs);
     run(&w, "{" FAKE("exit") "}", 200, "\"status\":\"success\"", other);
-    nats_wait_replicas(&w.nats, RECORDS);
-    leader = nats_leader(&w.nats, RECORDS);
+    nats_wait_replicas(&w.nats, NATS_RECORDS);
+    leader = nats_leader(&w.nats, NATS_RECORDS);
     nats_kill(&w.nats, leader);
     snprintf(path, sizeof(path), EXECUTIONS "/%s", missed);
     nodes_wait(&w.b, path, 200, "\"status\":\"success\"");
@@ -197,8 +196,8 @@ static void what_another_leader_has_not_may_still_be_begun_again(void **state)
     wait_said(&w, runs, "\"again\":{");
     lose(&w, runs);
     run(&w, "{" FAKE("exit") "}", 200, "\"status\":\"success\"", other);
-    nats_wait_replicas(&w.nats, RECORDS);
-    leader = nats_leader(&w.nats, RECORDS);
+    nats_wait_replicas(&w.nats, NATS_RECORDS);
+    leader = nats_leader(&w.nats, NATS_RECORDS);
     nats_kill(&w.nats, leader);
     nats_restart(&w.nats, leader);
     wait_said(&w, runs, "\"again\":{");

@@ -11,7 +11,6 @@
 
 #define expect harness_expect
 
-#define RECORDS  "KV_skillvm_executions"
 #define SLOT     "limits:\n  max_running: 1\n"
 #define RUN(how) "{\"skill\":\"demo\",\"async\":true,\"env\":{\"FAKE\":\"" how "\"}"
 #define TENANTS  "/v1/admin/tenants"
@@ -318,9 +317,9 @@ static void what_a_later_version_adds_is_left_alone(void **state)
     nodes_fill(&b, RUN("ticks") ",\"timeout\":600}", others);
     nodes_submit(&a, RUN("exit") "}", waits);
     snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", ended);
-    add_member(&w, RECORDS, subject);
+    add_member(&w, NATS_RECORDS, subject);
     snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%s", waits);
-    add_member(&w, RECORDS, subject);
+    add_member(&w, NATS_RECORDS, subject);
     nodes_cancel(&a, runs);
     nodes_wait(&b, nodes_path_of(waits), 200, "\"status\":\"success\"");
     nats_start_node(&c, &w, "c", "");

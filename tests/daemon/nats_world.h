@@ -41,6 +41,7 @@ void nats_restart(struct nats_world *w, size_t server);
 #define NATS_NODES   "KV_skillvm_nodes"
 #define NATS_CHANGES "KV_skillvm_registry"
 #define NATS_OBJECTS "OBJ_skillvm_objects"
+#define NATS_RECORDS "KV_skillvm_executions"
 /* The server that leads a stream. Waits until one does. */
 size_t nats_leader(const struct nats_world *w, const char *stream);
 

@@ -290,7 +290,7 @@ char *nodes_record_of(const struct nats_world *w, const char *id)
     char subject[128], found[256];
 
     snprintf(subject, sizeof(subject), "$KV.skillvm_executions.%.37s", id);
-    return nats_last(w, "KV_skillvm_executions", subject, found);
+    return nats_last(w, NATS_RECORDS, subject, found);
 }
 
 /* Servers that did not answer in time; of "may have accepted" there may be one already. */

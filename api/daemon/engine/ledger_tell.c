@@ -137,16 +137,13 @@ static bool is_second(struct ledger *ledger, const struct record *record,
 static int end_second(struct ledger *ledger, struct record *record, struct record_copy *theirs,
                       struct err *err)
 {
-    struct err why = {0};
-    int r = registry_record_redate(ledger->env.registry, record->id, record->finished_ns,
-                                   theirs->record.accepted_ns, &why);
+    int r;
 
-    /* It has another end by now. */
-    if (r == -ENOENT)
-        return -EBUSY;
-    *err = why;
+    *err = (struct err){0};
+    r = registry_record_redate(ledger->env.registry, record->id, record->finished_ns,
+                               theirs->record.accepted_ns, err);
     if (r < 0)
-        return r;
+        return r == -ENOENT ? -EBUSY : r; /* it has another end by now */
     log_warn("ledger", "execution=%s accepted=twice ended=%s", record->id, record->status);
     record->accepted_ns = theirs->record.accepted_ns;
     record_copy_finish(theirs);

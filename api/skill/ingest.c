@@ -21,6 +21,9 @@ CLEANUP_WITH(struct source *, source_destroy)
 CLEANUP_WITH(struct archive *, archive_read_free)
 
 #define TARGET_MAX NAMES_PATH_MAX
+/* Items in an entry's lists of access, for which nobody asks: what they cost grows by their
+ * square. */
+#define ACCESS_MAX 64
 
 int ingest_add(struct ingest *in, const struct archive_entry_info *entry, struct err *err)
 {
@@ -170,7 +173,9 @@ static int read_entry(struct ingest *in, struct archive *a, const struct source 
         return 0;
     if (archive_entry_is_encrypted(raw))
         return names_refuse(err, EINVAL, path, "encrypted archives are refused");
-
+    result = zip_method_check(a, path, err);
+    if (result < 0)
+        return result;
     if (hard_link) {
         entry.target = target;
         entry.hard_link = true;
@@ -187,6 +192,15 @@ static int read_entry(struct ingest *in, struct archive *a, const struct source 
         result = names_refuse(err, EINVAL, path, "devices, pipes and sockets are refused");
     }
     return result < 0 ? result : ingest_add(in, &entry, err);
+}
+
+static int check_access(struct archive_entry *raw, struct err *err)
+{
+    return archive_entry_acl_count(raw, ARCHIVE_ENTRY_ACL_TYPE_POSIX1E |
+                                            ARCHIVE_ENTRY_ACL_TYPE_NFS4) > ACCESS_MAX
+               ? err_set(err, EFBIG, "an entry has more than %d items of access control",
+                         ACCESS_MAX)
+               : 0;
 }
 
 /* The next header, before which what is left of an entry is passed over. */
@@ -236,15 +250,18 @@ static int read_entries(struct ingest *in, struct archive *a, struct source *sou
         has_entry = status == ARCHIVE_OK || status == ARCHIVE_WARN;
         if (status == ARCHIVE_EOF)
             return source_failure(source, err);
-        if (status == ARCHIVE_RETRY)
-            continue;
         if (status < ARCHIVE_WARN)
             return explain(a, source, "the archive is damaged", err);
+        int result = check_access(raw, err);
+        if (result < 0)
+            return result;
+        if (status == ARCHIVE_RETRY)
+            continue;
         source_count_entry(source);
         if (++seen > in->limits->entries)
             return err_set(err, EFBIG, "the archive has more than %u entries",
                            in->limits->entries);
-        int result = read_counted(in, a, source, raw, &left, err);
+        result = read_counted(in, a, source, raw, &left, err);
         if (result < 0)
             return result;
     }

@@ -15,9 +15,11 @@
 /* Of a tar, beside content: headers with long names and attributes, and what fills blocks. */
 #define TAR_BYTES_PER_ENTRY 4096u
 #define CHUNK               (64u * 1024u)
-/* Of what a reader takes in of a tar before it tells of an entry: it may hold twelve times as
- * much. */
-#define HEADER_MAX (4u << 20)
+/*
+ * Of what a reader takes in of a tar before it tells of an entry, with the rest of a chunk that
+ * it had: it may hold twelve times as much, and walks a list of access for each item in it.
+ */
+#define HEADER_MAX CHUNK
 
 struct source {
     int fd;                              /* borrowed */
@@ -68,8 +70,8 @@ static int explain_unpacker(const struct source *source, struct err *err)
 static bool take_header(struct source *source, size_t n)
 {
     if (source->in_header && n > source->header_left) {
-        (void)err_set(&source->failure, EFBIG, "what stands before an entry is over %u MiB",
-                      HEADER_MAX >> 20);
+        (void)err_set(&source->failure, EFBIG, "what stands before an entry is over %u KiB",
+                      HEADER_MAX >> 10);
         return false;
     }
     source->header_left -= source->in_header ? n : 0;

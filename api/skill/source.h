@@ -29,8 +29,9 @@ bool source_is_zip(const struct source *source);
 /* True when it unpacks: it can then be read from its start to its end only. */
 bool source_is_packed(const struct source *source);
 /*
- * Whether a header is read now: what comes of a tar before it is there ends at 4 MiB, for the
- * reader keeps a map of what is sparse before it tells of the entry.
+ * Whether a header is read now: what comes of a tar before it is there ends at 64 KiB, for the
+ * reader keeps a map of what is sparse and a list of who may access before it tells of the
+ * entry.
  */
 void source_expect_header(struct source *source, bool is_expected);
 /* Tells of an entry that was found: its headers are no content. */

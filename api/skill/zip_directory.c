@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 
+#include <archive.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -143,4 +144,20 @@ int zip_directory_check(int fd, uint64_t size, uint32_t max, uint32_t *ret_n, st
     return result == -ENOMEM || result == -ENOENT
                ? result
                : err_set(err, EINVAL, "the zip archive is damaged or cut short");
+}
+
+int zip_method_check(struct archive *reader, const char *name, struct err *err)
+{
+    static const char *const known[] = {"uncompressed)", "deflation)", "bzip)",
+                                        "lzma)",         "xz)",        "zstd)"};
+    const char *method = archive_format(reader) == ARCHIVE_FORMAT_ZIP
+                             ? strchr(archive_format_name(reader), '(')
+                             : NULL;
+
+    for (size_t i = 0; method && i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(method + 1, known[i]) == 0)
+            return 0;
+    }
+    return method ? names_refuse(err, EINVAL, name, "its compression %s is refused", method)
+                  : 0;
 }

@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+struct archive; /* libarchive's reader */
+
 /*
  * Counts the entries of the zip in fd, of size bytes, to *ret_n. 0, also for a directory that
  * ends too early, which is libarchive's to report; -EFBIG over max; -EINVAL: it is not where it
@@ -18,5 +20,13 @@
  * message: nothing here ends as a zip does; -ENOMEM.
  */
 int zip_directory_check(int fd, uint64_t size, uint32_t max, uint32_t *ret_n, struct err *err);
+
+/*
+ * Whether the entry that reader is at, name, is compressed in a way that takes no more memory
+ * than it unpacks to (not PPMd, which takes what its first bytes say). Of a zip what its own
+ * header says, by which libarchive unpacks whatever the directory says; all is well of a tar.
+ * 0, or -EINVAL.
+ */
+int zip_method_check(struct archive *reader, const char *name, struct err *err);
 
 #endif

@@ -83,8 +83,11 @@ static int find(struct archive *a, int fd, struct metadata *ret, uint64_t *work,
         return err_set(err, EINVAL, "is no zip archive");
     while ((status = archive_read_next_header(a, &entry)) == ARCHIVE_OK ||
            status == ARCHIVE_RETRY || status == ARCHIVE_WARN) {
-        if (status != ARCHIVE_RETRY && is_metadata(archive_entry_pathname(entry)))
-            return read_header(a, ret, work, err);
+        if (status != ARCHIVE_RETRY && is_metadata(archive_entry_pathname(entry))) {
+            int r = zip_method_check(a, archive_entry_pathname(entry), err);
+
+            return r < 0 ? r : read_header(a, ret, work, err);
+        }
     }
     if (status != ARCHIVE_EOF)
         return err_set(err, EINVAL, "is no zip archive, or a damaged one");

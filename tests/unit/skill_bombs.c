@@ -5,7 +5,9 @@
  */
 #include "api/skill/archive.h"
 
+#include "base/buf.h"
 #include "base/fd.h"
+#include "base/tar_block.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -146,9 +148,65 @@ static void endless_map(void **state)
 {
     (void)state;
 
-    refuse(make_bomb(".DS_Store", 'S', 16, '\1', gzip), -EFBIG, "expands to more");
+    refuse(make_bomb(".DS_Store", 'S', 16, '\1', gzip), -EFBIG, "stands before an entry");
     /* Of twelve times its bytes in memory, where it is not compressed. */
     refuse(make_bomb("x", 'S', 16, '\1', plain), -EFBIG, "stands before an entry");
+}
+
+/* A tar with SKILL.md, before which stands who may access it, so many times. */
+static int make_access(unsigned items)
+{
+    int fd = memfd_create("access", MFD_CLOEXEC);
+    _cleanup_buf_ struct buf list = buf_init(MIB), tar = buf_init(MIB);
+    char block[BLOCK];
+
+    for (unsigned i = 0; i < items; i++)
+        (void)buf_printf(&list, "%suser:a%u:r", i > 0 ? "," : "", i);
+    (void)buf_reserve(&tar, BLOCK);
+    tar.len = BLOCK;
+    (void)tar_pax_append(&tar, "SCHILY.acl.access", buf_cstr(&list));
+    fill_header(block, "PaxHeader", 'x', (unsigned)(tar.len - BLOCK));
+    memcpy(tar.data, block, BLOCK);
+    memset(block, 0, BLOCK);
+    (void)buf_append(&tar, block, tar_padding(tar.len));
+    fill_header(block, "SKILL.md", '0', (unsigned)strlen(SKILL_MD));
+    (void)buf_append(&tar, block, BLOCK);
+    memset(block, 0, BLOCK);
+    (void)buf_append(&tar, SKILL_MD, strlen(SKILL_MD));
+    (void)buf_append(&tar, block, tar_padding(tar.len));
+    for (unsigned i = 0; i < 2; i++)
+        (void)buf_append(&tar, block, BLOCK);
+    assert_int_equal(tar.error, 0);
+    assert_int_equal(fd_write_full(fd, tar.data, tar.len), 0);
+    return fd;
+}
+
+/* Whose work in the reader grows by the square of their number: hours, of few MiB. */
+static void lists_of_access(void **state)
+{
+    int fd = make_access(60);
+    struct skill_archive archive;
+    (void)state;
+
+    assert_int_equal(
+        skill_archive_ingest(fd, &archive_limits_default, NULL, -1, &archive, NULL), 0);
+    assert_int_equal(archive.n_entries, 1);
+    skill_archive_finish(&archive);
+    close(fd);
+    refuse(make_access(65), -EFBIG, "items of access control");
+    refuse(make_access(12000), -EFBIG, "over 64 KiB");
+}
+
+/* Which would take the memory that its first bytes name, up to 256 MiB. */
+static void zip_of_ppmd(void **state)
+{
+    static const struct member members[] = {{.path = "SKILL.md", .content = SKILL_MD}, {0}};
+    int fd = make_archive(ZIP, members);
+    (void)state;
+
+    /* In its own header alone: that is what it is read by. */
+    assert_int_equal(pwrite(fd, (char[]){98, 0}, 2, 8), 2);
+    refuse(fd, -EINVAL, "its compression (ppmd");
 }
 
 static void nested_compression(void **state)
@@ -257,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(skipped_content),       cmocka_unit_test(skipped_little),
         cmocka_unit_test(endless_map),           cmocka_unit_test(nested_compression),
+        cmocka_unit_test(lists_of_access),       cmocka_unit_test(zip_of_ppmd),
         cmocka_unit_test(zip_without_directory), cmocka_unit_test(spool_asks_before_it_grows),
     };
 

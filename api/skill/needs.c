@@ -74,9 +74,10 @@ static bool is_same(const struct needs_item *a, const struct needs_item *b)
 int needs_add(struct needs_reader *r, const struct needs_item *item)
 {
     uint32_t at = hash(item) % NEEDS_SEATS;
+    unsigned passed = 0;
     int result;
 
-    for (; r->seats[at]; at = (at + 1) % NEEDS_SEATS) {
+    for (; r->seats[at] && passed < NEEDS_PASSED_MAX; at = (at + 1) % NEEDS_SEATS, passed++) {
         struct needs_item *known = &r->needs.items[r->seats[at] - 1];
 
         if (!is_same(known, item))
@@ -91,7 +92,7 @@ int needs_add(struct needs_reader *r, const struct needs_item *item)
         }
         return 0;
     }
-    if (r->needs.len == NEEDS_ITEMS_MAX) {
+    if (r->needs.len == NEEDS_ITEMS_MAX || passed == NEEDS_PASSED_MAX) {
         r->needs.truncated = true;
         return 0;
     }

@@ -10,6 +10,8 @@
 
 #define NEEDS_USES_MAX 8192u /* that are looked at */
 #define NEEDS_SEATS    4096u /* of a table that never has more than NEEDS_ITEMS_MAX in it */
+/* Seats that one goes past to find its own: only names made for it sit so close together. */
+#define NEEDS_PASSED_MAX 64u
 
 struct needs_file {
     const struct archive_entry_info *entry;

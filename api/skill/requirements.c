@@ -128,15 +128,24 @@ static void skip_blank(struct cursor *c)
         advance(c, *c->rest.text == '#' ? to_line_end(c) : 1);
 }
 
-/* A text in quotes, which ends in its line, of this kind. */
+/* Where the text in quotes ends that begins here, or NULL: it ends in its line. */
+static const char *find_quote(const struct cursor *c)
+{
+    const char quote = peek(c);
+
+    for (size_t i = 1; (quote == '"' || quote == '\'') && i < c->rest.len; i++) {
+        if (c->rest.text[i] == quote || c->rest.text[i] == '\n')
+            return c->rest.text[i] == quote ? c->rest.text + i : NULL;
+    }
+    return NULL;
+}
+
+/* A text in quotes of this kind. */
 static int take_quoted(struct cursor *c, enum requirements_kind kind, struct buf *out,
                        requirements_take *take, void *ctx, struct err *err)
 {
     struct requirements_line one = {.kind = kind, .line = c->line};
-    const char quote = peek(c);
-    const char *end = quote == '"' || quote == '\''
-                          ? memchr(c->rest.text + 1, quote, to_line_end(c) - 1)
-                          : NULL;
+    const char *end = find_quote(c);
     struct text_span bare;
 
     if (!end)

@@ -148,19 +148,21 @@ static void large_descriptions_are_not_in_memory_together(void **state)
 #endif
 #define AGAIN 12u /* more than there are turns */
 
-/* Of which more is known than its archive has bytes. */
-static void push_wide(void)
+/* Of which more is known than its archive has bytes; its files' names are of that letter. */
+static void push_wide(const char *name, char letter, unsigned n)
 {
-    static const char front[] = "---\nname: wide\ndescription: Wide.\nversion: \"1\"\n---\n";
-    struct member *members = calloc(ENTRIES + 2, sizeof(*members));
-    char(*names)[920] = calloc(ENTRIES, sizeof(*names));
+    char front[80];
+    struct member *members = calloc(n + 2, sizeof(*members));
+    char(*names)[920] = calloc(n, sizeof(*names));
 
     assert_non_null(members);
     assert_non_null(names);
+    snprintf(front, sizeof(front), "---\nname: %s\ndescription: Wide.\nversion: \"1\"\n---\n",
+             name);
     members[0] = (struct member){.path = "SKILL.md", .content = front};
-    for (unsigned i = 0; i < ENTRIES; i++) {
+    for (unsigned i = 0; i < n; i++) {
         for (unsigned k = 0; k < 4; k++) {
-            memset(names[i] + k * 220, 'x', 219);
+            memset(names[i] + k * 220, letter, 219);
             names[i][k * 220 + 219] = '/';
         }
         (void)sprintf(names[i] + 880, "%u", i);
@@ -233,10 +235,18 @@ static void ask_together(int (*ask_for)(void), int status)
 static void large_skills_are_not_in_memory_together(void **state)
 {
     (void)state;
-    push_wide();
+    push_wide("wide", 'x', ENTRIES);
     ask_together(ask_to_run, 400);
     ask_together(ask_to_call, 404);
     ask_together(ask_to_show, 200);
+}
+
+/* Each byte of its names is two in the answer. */
+static void what_is_accepted_can_be_shown(void **state)
+{
+    (void)state;
+    push_wide("quoted", '"', 19900);
+    assert_true(take_answer(send_get("/v1/skills/quoted/1"), 200));
 }
 
 /* Skills without an entry, whose tools take more than a list may without being counted. */
@@ -364,6 +374,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_descriptions_are_not_in_memory_together),
         cmocka_unit_test(large_skills_are_not_in_memory_together),
+        cmocka_unit_test(what_is_accepted_can_be_shown),
         cmocka_unit_test(lists_count_like_answers),
         cmocka_unit_test(logs_of_what_has_ended_count_like_answers),
     };

@@ -47,6 +47,34 @@ static void test_a_line_of_blanks_and_urls(void **state)
     assert_true(clock() - began < 3 * CLOCKS_PER_SEC);
 }
 
+/* Where needs.c puts the host of "a.py". */
+static uint32_t seat_of(const char *host)
+{
+    uint32_t h = 2166136261u ^ NEEDS_HOST;
+
+    for (const char *p = host; *p; p++)
+        h = (h ^ (unsigned char)*p) * 16777619u;
+    for (const char *p = "a.py"; *p; p++)
+        h = (h ^ (unsigned char)*p) * 16777619u;
+    return h % NEEDS_SEATS;
+}
+
+/* Each is looked for where all before it are: of 230,000 that would be seconds. */
+static void test_hosts_made_for_one_seat(void **state)
+{
+    _cleanup_buf_ struct buf line = buf_init(NEEDS_FILE_BYTES_MAX + 1);
+    char host[32];
+
+    (void)state;
+    for (unsigned i = 0, n = 0; n < 3 * NEEDS_PASSED_MAX; i++) {
+        (void)snprintf(host, sizeof(host), "h%u.example.com", i);
+        if (seat_of(host) == 7 && ++n)
+            (void)buf_printf(&line, "ws://%s ", host);
+    }
+    assert_non_null(buf_cstr(&line));
+    assert_int_equal(hosts_in(buf_cstr(&line)), NEEDS_PASSED_MAX);
+}
+
 static void test_what_a_url_is_given_to(void **state)
 {
     (void)state;
@@ -206,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_line_of_blanks_and_urls),
+        cmocka_unit_test(test_hosts_made_for_one_seat),
         cmocka_unit_test(test_what_a_url_is_given_to),
         cmocka_unit_test(test_python_that_asks),
         cmocka_unit_test(test_shells_that_ask),

@@ -11,9 +11,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WARNINGS_MAX 20u
 #define MTIME_MAX    (1ull << 33) /* what a ustar time can hold */
+#define SPOOL_KEPT_MAX                                                                         \
+    (1u << 20) /* of a file that was written out; the next one writes over it */
 
 struct artifacts {
     struct artifacts_limits limits;
@@ -165,6 +168,9 @@ static int on_end(void *user)
     int result = write_out(a);
     if (result < 0)
         return result;
+    /* It is in the archive now, and the disk may have both of a large one no longer. */
+    if (a->current_size > SPOOL_KEPT_MAX && ftruncate(a->spool_fd, 0) < 0)
+        return err_set_errno(a->err, errno, "cannot spool an artifact");
     a->kept.files++;
     a->kept.bytes += a->current_size;
     return list_current(a);

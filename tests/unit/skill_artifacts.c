@@ -16,8 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -264,12 +266,46 @@ static void full_disk(void **state)
     close(fd);
 }
 
+/* Of a large file the spool and the archive are not both on the disk for longer than it takes.
+ */
+static void large_files_leave_the_spool(void **state)
+{
+    char *content = malloc((2u << 20) + 1);
+    struct buf tar = buf_init(4u << 20);
+    int fd = memfd_create("out", MFD_CLOEXEC), spool = memfd_create("spool", MFD_CLOEXEC);
+    struct err err = {0};
+    struct stat st;
+    (void)state;
+
+    assert_non_null(content);
+    memset(content, 'x', 2u << 20);
+    content[2u << 20] = '\0';
+    put(&tar, TAR_FILE, "large", content);
+    struct artifacts *a = artifacts_create(fd, dup(spool), &wide, &err);
+    assert_non_null(a);
+    assert_int_equal(artifacts_push(a, tar.data, tar.len, &err), 0);
+    assert_int_equal(artifacts_kept(a)->bytes, 2u << 20);
+    assert_int_equal(fstat(spool, &st), 0);
+    assert_int_equal(st.st_size, 0);
+    artifacts_destroy(a);
+    buf_finish(&tar);
+    free(content);
+    close(spool);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept),    cmocka_unit_test(nothing),       cmocka_unit_test(hostile),
-        cmocka_unit_test(limits),  cmocka_unit_test(many_warnings), cmocka_unit_test(cut_short),
-        cmocka_unit_test(damaged), cmocka_unit_test(full_disk),
+        cmocka_unit_test(kept),
+        cmocka_unit_test(nothing),
+        cmocka_unit_test(hostile),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(many_warnings),
+        cmocka_unit_test(cut_short),
+        cmocka_unit_test(damaged),
+        cmocka_unit_test(full_disk),
+        cmocka_unit_test(large_files_leave_the_spool),
     };
 
     /* For reading back alone: the code under test sets its own. */

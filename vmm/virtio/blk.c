@@ -16,7 +16,9 @@
 #define QUEUE_SIZE   128u
 #define SECTOR_SHIFT 9u
 #define SECTOR_SIZE  (1u << SECTOR_SHIFT)
-/* One call serves so many bytes and a request at most, as nothing else of the machine goes on.
+/*
+ * One call serves so many bytes and a request at most, as nothing else of the machine goes on;
+ * nor does a request have more: Linux asks for 1,280 KiB at most.
  */
 #define CALL_BYTES_MAX (4u << 20)
 #define HEADER_SIZE    16u
@@ -115,7 +117,7 @@ static uint8_t serve_request(struct blk *b, uint32_t *ret_len)
     sector = le64toh(header.sector);
     switch (le32toh(header.type)) {
     case VIRTIO_BLK_T_IN:
-        if (data_len % SECTOR_SIZE != 0 || sector > b->n_sectors ||
+        if (data_len % SECTOR_SIZE != 0 || data_len > CALL_BYTES_MAX || sector > b->n_sectors ||
             data_len >> SECTOR_SHIFT > b->n_sectors - sector) {
             return VIRTIO_BLK_S_IOERR;
         }

@@ -181,6 +181,23 @@ static void one_at_a_time(void **state)
     forget(*state, "free");
 }
 
+/* A guest may ignore that it is cancelled, or its deadline, and say that all went well. */
+static void who_ends_late_was_interrupted(void **state)
+{
+    expect(harness_run(*state, "{\"skill\":\"demo\",\"session_id\":\"late\",\"timeout\":1,"
+                               "\"env\":{\"FAKE\":\"session-late\",\"FAKE_DATA\":\"a=one\"}}"),
+           200, "\"status\":\"timeout\"");
+    expect_status(harness_get(*state, "/v1/sessions/late"), 404);
+    expect_status(harness_run(*state,
+                              "{\"skill\":\"demo\",\"session_id\":\"late\",\"async\":true,"
+                              "\"env\":{\"FAKE\":\"session-late\",\"FAKE_DATA\":\"a=one\"}}"),
+                  202);
+    harness_wait_executions(*state, "running", 1);
+    cancel_all(*state);
+    wait_free(*state);
+    expect_status(harness_get(*state, "/v1/sessions/late"), 404);
+}
+
 /* One that waits has its session as well, and gives it back when it is cancelled. */
 static void it_is_taken_while_it_waits(void **state)
 {
@@ -535,6 +552,7 @@ int main(void)
         cmocka_unit_test(a_failure_is_an_end_too),
         cmocka_unit_test(names_in_it_are_checked),
         cmocka_unit_test(one_at_a_time),
+        cmocka_unit_test(who_ends_late_was_interrupted),
         cmocka_unit_test(it_is_taken_while_it_waits),
         cmocka_unit_test(tenants_have_their_own),
         cmocka_unit_test(it_counts_as_stored),

@@ -365,6 +365,85 @@ static void many_at_once(void **state)
     assert_int_equal(measure(f).ends[POOL_END_UNWANTED] + measure(f).ends[POOL_END_ROOM], 48);
 }
 
+static bool is_pausing(int pid)
+{
+    char path[32], name[16] = "";
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, name, sizeof(name) - 1) < 0)
+        name[0] = '\0';
+    close(fd);
+    return strcmp(name, "pausing\n") == 0;
+}
+
+/*
+ * Has a machine of each of n owners of a party hang in its reset, as far as keepers take them
+ * in hand.
+ */
+static void hang(struct fixture *f, const char *party, unsigned n)
+{
+    struct who who;
+
+    for (unsigned i = 0; i < n; i++) {
+        struct machine_wish wish = wish_for("", "");
+        int pid;
+
+        snprintf(wish.owner, sizeof(wish.owner), "%s/%u", party, i);
+        snprintf(wish.party, sizeof(wish.party), "%s", party);
+        (void)visit_as(f, &wish, "FAKE=reset-hang", &who);
+        assert_int_equal(sscanf(who.text, "{\"pid\":%d,", &pid), 1);
+        WAIT_FOR(i >= 3 || is_pausing(pid));
+    }
+}
+
+/* What a party's machines keep from being reset is its own, and not for long. */
+static void resets_that_hang_hold_up_no_other_party(void **state)
+{
+    struct machine_wish wish = wish_for("b/skill", "");
+    struct fixture *f = *state;
+    struct who who;
+
+    snprintf(wish.party, sizeof(wish.party), "b");
+    hang(f, "a", 6);
+    (void)visit_as(f, &wish, "FAKE=who", &who);
+    WAIT_FOR(measure(f).parked_used == 1);
+    assert_int_equal(visit_as(f, &wish, "FAKE=who", &who).kind, POOL_REUSED);
+    /* Three are in the hands of keepers, which wait for twenty seconds; the others go. */
+    WAIT_FOR(measure(f).behind == 3);
+    assert_int_equal(measure(f).resets_failed, 0);
+}
+
+/* Where no keeper is left for it, its owner takes another one. */
+static void who_waits_for_no_keeper_takes_another(void **state)
+{
+    struct machine_wish wish = wish_for("c/skill", "");
+    struct fixture *f = *state;
+    struct who who;
+
+    snprintf(wish.party, sizeof(wish.party), "c");
+    hang(f, "a", 3);
+    hang(f, "b", 1);
+    (void)visit_as(f, &wish, "FAKE=who", &who);
+    assert_int_not_equal(visit_as(f, &wish, "FAKE=who", &who).kind, POOL_REUSED);
+    assert_int_equal(measure(f).resets_failed, 0);
+}
+
+/* A guest that goes on when it said that it is done. */
+static void cpu_time_after_the_end_counts(void **state)
+{
+    struct fixture *f = *state;
+    struct machine_report report;
+    struct machine *m = take_machine(f, "");
+    uint64_t us = 0;
+    struct who who;
+
+    assert_int_equal(run_in(m, "FAKE=who-burns", &who, &report), 0);
+    WAIT_FOR((us += machine_took_us(m)) >= 200000);
+    machine_release(m);
+}
+
 static int read_slowly(void *ctx, const uint8_t *data, size_t len, struct err *err)
 {
     const uint64_t end_ns = clock_thread_cpu_ns() + 300000000;
@@ -412,6 +491,9 @@ int main(void)
         WITH(what_has_no_room_is_tried_less_and_less),
         WITH(many_at_once),
         WITH(cpu_time_of_the_reader_counts),
+        WITH(cpu_time_after_the_end_counts),
+        WITH(resets_that_hang_hold_up_no_other_party),
+        WITH(who_waits_for_no_keeper_takes_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

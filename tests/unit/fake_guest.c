@@ -474,6 +474,7 @@ static void behave_session(const struct fake *f)
 
     if (fake_files_in_list(f->session.data, f->session.len, &found) < 0)
         fake_die("SESSION_IN");
+    fake_be_late(f);
     send_exit(f, strcmp(f->behaviour, "session-exit") == 0 ? 3 : 0, 0,
               strcmp(f->behaviour, "session-flag") == 0  ? PROTO_EXIT_SESSION_TOO_LARGE
               : strcmp(f->behaviour, "session-oom") == 0 ? PROTO_EXIT_OUT_OF_MEMORY
@@ -503,8 +504,10 @@ void fake_behave(struct fake *f)
     if (strcmp(how, "die-early") == 0 || (strcmp(how, "die-first") == 0 && fake_is_first(f)))
         _exit(1);
     fake_send_frame(f, PROTO_STARTED, NULL, 0);
-    if (strcmp(how, "who") == 0) {
+    if (strncmp(how, "who", 3) == 0) {
         behave_who(f);
+        while (strcmp(how, "who-burns") == 0)
+            ;
     } else if (strncmp(how, "reset-", 6) == 0 || strncmp(how, "parked-", 7) == 0) {
         snprintf(f->reset_how, sizeof(f->reset_how), "%s", how);
         behave_who(f);

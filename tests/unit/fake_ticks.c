@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CHATS 4000
 
@@ -60,4 +61,18 @@ void fake_wait_told(const struct fake *f)
     fake_send_text(f, PROTO_STDOUT, "waits\n");
     (void)sigwait(&told, &number);
     fake_finish(f, 0, 0, 0);
+}
+
+void fake_be_late(const struct fake *f)
+{
+    struct pollfd p = {.fd = f->vsock_fd, .events = POLLIN};
+    uint8_t *data;
+    size_t len;
+
+    if (strcmp(f->behaviour, "session-late") != 0 || poll(&p, 1, 5000) <= 0)
+        return;
+    if (fake_receive_frame(f, &data, &len) != PROTO_CANCEL)
+        fake_die("not CANCEL");
+    free(data);
+    usleep(2500000);
 }

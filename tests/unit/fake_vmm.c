@@ -207,7 +207,7 @@ static void take_step(struct fake *f, enum step step)
         fake_send_text(f, PROTO_STDOUT, "psst");
     else if (step == STEP_MOMENT || step == STEP_WHILE)
         usleep(step == STEP_MOMENT ? 200000 : 1000000);
-    else if (step == STEP_PAUSE)
+    else if (step == STEP_PAUSE && prctl(PR_SET_NAME, "pausing") == 0)
         pause();
     else if (step == STEP_ABORT)
         abort();

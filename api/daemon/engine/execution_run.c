@@ -317,6 +317,8 @@ static void run_machine(struct execution_run *run)
     finish_artifacts(run);
     finish_session(run, find_interruption(run, r, &err));
     run->report.cpu_us += (clock_thread_cpu_ns() - cpu_ns) / 1000;
+    if (run->machine)
+        run->report.cpu_us += machine_took_us(run->machine);
     fill_phases(run, start_ns);
 }
 

@@ -393,7 +393,8 @@ static int cancel(struct guest *g, struct err *err)
         return 0;
     }
     g->cancel_due = true;
-    g->deadline_ns = clock_monotonic_ns() + g->grace_ns;
+    g->times.cancelled_ns = clock_monotonic_ns();
+    g->deadline_ns = g->times.cancelled_ns + g->grace_ns;
     return 0;
 }
 

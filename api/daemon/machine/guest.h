@@ -22,6 +22,7 @@ struct guest;
 struct guest_times {
     uint64_t ready_ns;
     uint64_t started_ns;
+    uint64_t cancelled_ns; /* while the skill ran */
     uint64_t exit_ns;
 };
 

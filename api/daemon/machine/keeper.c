@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * What a guest that waits may take: a part of the time for a timer or two, and once what the
@@ -75,6 +76,19 @@ static void end_first(struct pool *pool)
     pool->n_behind--;
 }
 
+/* Whether a keeper may take it in hand, as far as those go that are. */
+static bool may_reset(const struct pool *pool, const struct machine *m)
+{
+    const struct machine *other;
+    unsigned n = 0, of_party = 0;
+
+    TAILQ_FOREACH(other, &pool->resetting, link) {
+        n += other->is_in_hand;
+        of_party += other->is_in_hand && strcmp(other->share.party, m->share.party) == 0;
+    }
+    return !m->is_in_hand && n < POOL_RESETS_MAX && of_party < POOL_RESETS_PARTY_MAX;
+}
+
 /* One whose reset is due by now, those first that somebody waits for. */
 static struct machine *next_reset(const struct pool *pool)
 {
@@ -82,12 +96,28 @@ static struct machine *next_reset(const struct pool *pool)
     struct machine *m, *due = NULL;
 
     TAILQ_FOREACH(m, &pool->resetting, link) {
-        if (!m->is_in_hand && m->claim)
+        if (m->claim && may_reset(pool, m))
             return m;
-        if (!m->is_in_hand && !due && now_ns >= m->due_ns)
+        if (!due && now_ns >= m->due_ns && may_reset(pool, m))
             due = m;
     }
     return due;
+}
+
+/* Those to which no keeper gets. */
+static void end_late(struct pool *pool)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+    struct machine *next;
+
+    for (struct machine *m = TAILQ_FIRST(&pool->resetting); m; m = next) {
+        next = TAILQ_NEXT(m, link);
+        if (m->is_in_hand || m->claim || now_ns < m->due_ns + POOL_RESET_LATE_NS)
+            continue;
+        TAILQ_REMOVE(&pool->resetting, m, link);
+        pool->n_behind--;
+        pool_discard(pool, m, POOL_END_ROOM);
+    }
 }
 
 /*
@@ -147,7 +177,7 @@ static uint64_t next_due_ns(const struct pool *pool)
     unsigned place;
 
     TAILQ_FOREACH(m, &pool->resetting, link) {
-        if (!m->is_in_hand && m->due_ns < due_ns)
+        if (m->due_ns < due_ns && may_reset(pool, m))
             due_ns = m->due_ns;
     }
     if (ending && ending->due_ns < due_ns)
@@ -262,6 +292,7 @@ static void sweep(struct pool *pool)
         if (why != POOL_ENDS)
             pool_discard_parked(pool, m, why);
     }
+    end_late(pool);
     for (unsigned i = 0; i < SNAPSHOTS_PLACES_MAX; i++)
         pool->demand[i] /= 2;
 }

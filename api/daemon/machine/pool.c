@@ -17,6 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How late word of an end may come on a host that has much to do. */
+#define EXIT_LATE_NS (2 * NS_PER_SECOND)
+
 /* Somebody who waits for a machine of theirs that is being reset. */
 struct machine_claim {
     struct machine *machine; /* once done; NULL: the reset failed */
@@ -148,12 +151,13 @@ static struct machine *take_parked(struct pool *pool, const char *owner,
 
 /*
  * Waits for a machine of this owner that is being reset and that nobody else waits for: sooner
- * there than a new one. *ret is NULL where there is none, or its reset failed. Under the lock.
- * 0 or -ECANCELED.
+ * there than a new one. *ret is NULL where there is none, its reset failed, or no keeper gets
+ * to it. Under the lock. 0 or -ECANCELED.
  */
 static int await_reset(struct pool *pool, const char *owner, const struct snapshot *snapshot,
                        int cancel_fd, struct machine **ret, struct err *err)
 {
+    const uint64_t late_ns = clock_monotonic_ns() + POOL_CLAIM_NS;
     struct machine_claim claim = {0};
     struct machine *m;
 
@@ -171,6 +175,10 @@ static int await_reset(struct pool *pool, const char *owner, const struct snapsh
         if (!claim.done && fd_is_readable(cancel_fd)) {
             m->claim = NULL;
             return err_set(err, ECANCELED, "cancelled before there was a machine");
+        }
+        if (!claim.done && !m->is_in_hand && clock_monotonic_ns() >= late_ns) {
+            m->claim = NULL;
+            return 0;
         }
     }
     *ret = claim.machine;
@@ -265,6 +273,17 @@ int machine_take(struct pool *pool, const struct machine_wish *wish, int cancel_
     return r;
 }
 
+/* Whether as many as may be wait behind already, or of its party. Under the lock. */
+static bool is_crowded(const struct pool *pool, const struct machine *m)
+{
+    const struct machine *other;
+    unsigned of_party = 0;
+
+    TAILQ_FOREACH(other, &pool->resetting, link)
+        of_party += strcmp(other->share.party, m->share.party) == 0;
+    return pool->n_behind >= POOL_BEHIND_MAX || of_party >= POOL_BEHIND_PARTY_MAX;
+}
+
 /* Why no other job may have it; POOL_ENDS: one may. */
 static enum pool_end judge(const struct pool *pool, const struct machine *m)
 {
@@ -291,13 +310,33 @@ static int run_in_guest(const struct machine *m, const struct job *job,
     return guest_run(m->guest, job, sink, cancel_fd, report, err);
 }
 
+/* What is over so much later than it was to be did not end by itself, whatever a guest says. */
+static void correct(const struct job *job, struct guest_report *report)
+{
+    const struct guest_times *t = &report->times;
+
+    if (t->cancelled_ns != 0 && t->exit_ns > t->cancelled_ns + EXIT_LATE_NS)
+        report->exit.flags |= PROTO_EXIT_CANCELLED;
+    if (t->exit_ns > t->started_ns + job->timeout_ms * NS_PER_MS + EXIT_LATE_NS)
+        report->exit.flags |= PROTO_EXIT_TIMED_OUT;
+}
+
+uint64_t machine_took_us(struct machine *m)
+{
+    const uint64_t before_us = m->cpu_us, now_us = vm_cpu_us(&m->vm);
+
+    if (now_us <= before_us)
+        return 0;
+    m->cpu_us = now_us;
+    return now_us - before_us;
+}
+
 int machine_run(struct machine *m, const struct job *job, const struct guest_sink *sink,
                 int cancel_fd, struct machine_report *report, struct err *err)
 {
     const uint32_t bad = PROTO_EXIT_TIMED_OUT | PROTO_EXIT_CANCELLED | PROTO_EXIT_OUT_OF_MEMORY;
     struct pool *pool = m->pool;
     const uint64_t begin_ns = clock_monotonic_ns(), begin_cpu_ns = clock_thread_cpu_ns();
-    uint64_t cpu_us;
     int r;
 
     *report = (struct machine_report){.kind = m->kind};
@@ -306,10 +345,9 @@ int machine_run(struct machine *m, const struct job *job, const struct guest_sin
     m->uses++;
     snapshots_count_use(pool->config.snapshots, m->snapshot);
     r = run_in_guest(m, job, sink, cancel_fd, &report->guest, err);
+    correct(job, &report->guest);
     m->clean = r == 0 && !report->guest.cancelled && !(report->guest.exit.flags & bad);
-    cpu_us = vm_cpu_us(&m->vm);
-    report->cpu_us = (cpu_us > m->cpu_us ? cpu_us - m->cpu_us : 0) +
-                     (clock_thread_cpu_ns() - begin_cpu_ns) / 1000;
+    report->cpu_us = machine_took_us(m) + (clock_thread_cpu_ns() - begin_cpu_ns) / 1000;
     if (m->kind == POOL_STARTED &&
         (report->guest.times.ready_ns != 0 || (r < 0 && r != -ECANCELED)))
         starts_note(&pool->starts, clock_monotonic_ns(),
@@ -347,7 +385,7 @@ void machine_release(struct machine *m)
     (void)pthread_mutex_lock(&pool->lock);
     why = m->vm.pid < 0 ? POOL_END_UNCLEAN : judge(pool, m);
     /* Those behind are bounded: past that, who releases a machine ends it. */
-    if (pool->n_behind >= POOL_BEHIND_MAX && why == POOL_ENDS)
+    if (why == POOL_ENDS && is_crowded(pool, m))
         why = POOL_END_ROOM;
     queued = m->vm.pid >= 0 && pool->n_behind < POOL_BEHIND_MAX;
     m->due_ns = clock_monotonic_ns() + POOL_BEHIND_DELAY_NS;

@@ -116,6 +116,11 @@ int machine_take(struct pool *pool, const struct machine_wish *wish, int cancel_
  */
 int machine_run(struct machine *machine, const struct job *job, const struct guest_sink *sink,
                 int cancel_fd, struct machine_report *report, struct err *err);
+/*
+ * The processor time that its process took since it was taken or asked this last, in
+ * microseconds: a guest may go on when its job is over. machine_run asks too.
+ */
+uint64_t machine_took_us(struct machine *machine);
 /* Its job was not what it seemed: no other job gets it. */
 void machine_distrust(struct machine *machine);
 /* Gives it up, to be reset or ended behind the caller. NULL is fine. */

@@ -13,9 +13,16 @@
 
 #include <pthread.h>
 
-#define POOL_KEEPERS    4u
+#define POOL_KEEPERS    5u
 #define POOL_BEHIND_MAX 32u /* machines that are being reset or ended, or wait for that */
 #define POOL_DEMAND_ONE 16u
+/*
+ * A reset may take as long as its machine wants it to: one keeper is there for all else, and no
+ * party has all of the others, or all the room behind.
+ */
+#define POOL_RESETS_MAX       (POOL_KEEPERS - 1u)
+#define POOL_RESETS_PARTY_MAX (POOL_RESETS_MAX - 1u)
+#define POOL_BEHIND_PARTY_MAX (POOL_BEHIND_MAX / 2u)
 
 /*
  * What nobody waits for begins that much later: a reset or an end when the answer has left, and
@@ -24,6 +31,10 @@
  */
 #define POOL_BEHIND_DELAY_NS 2000000u
 #define POOL_REFILL_DELAY_NS 20000000u
+/* What waits longer for a keeper is ended: its guest may run until then. */
+#define POOL_RESET_LATE_NS 2000000000u
+/* Who wants a machine that no keeper has in hand by then takes another one. */
+#define POOL_CLAIM_NS 1000000000u
 
 TAILQ_HEAD(machines, machine);
 

@@ -31,7 +31,7 @@ static image_set_t allowed(const char *names)
 
 static void is_remembered(void **state)
 {
-    struct choices *choices = choices_create();
+    struct memo *choices = choices_create();
     struct needs needs = {.items = &python, .len = 1};
     struct image_choice made, found = {0};
 
@@ -61,14 +61,14 @@ static void is_remembered(void **state)
         choices_recall(choices, &images, DIGEST("aaa"), "python", allowed("node data"), &found),
         1);
     assert_int_equal(found.place, 1);
-    choices_destroy(choices);
-    choices_destroy(NULL);
+    memo_destroy(choices);
+    memo_destroy(NULL);
 }
 
 /* Nothing is read where there is nothing to choose. */
 static void is_clear(void **state)
 {
-    struct choices *choices = choices_create();
+    struct memo *choices = choices_create();
     struct image_choice found = {0};
 
     (void)state;
@@ -89,7 +89,7 @@ static void is_clear(void **state)
     assert_int_equal(found.place, 0);
     assert_string_equal(found.why, "nothing is known of what it has");
     images.known.list[0].manifest.known = true;
-    choices_destroy(choices);
+    memo_destroy(choices);
 }
 
 int main(void)

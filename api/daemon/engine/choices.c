@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/choices.h"
 
-#include "api/daemon/engine/memo.h"
-
 #include <stdio.h>
-#include <stdlib.h>
 
-struct choices {
-    struct memo *memo; /* of struct image_choice */
-};
-
-struct choices *choices_create(void)
+struct memo *choices_create(void)
 {
-    struct choices *choices = calloc(1, sizeof(*choices));
-
-    if (!choices)
-        return NULL;
-    choices->memo = memo_create(sizeof(struct image_choice));
-    if (choices->memo)
-        return choices;
-    choices_destroy(choices);
-    return NULL;
-}
-
-void choices_destroy(struct choices *choices)
-{
-    if (!choices)
-        return;
-    memo_destroy(choices->memo);
-    free(choices);
+    return memo_create(sizeof(struct image_choice));
 }
 
 image_set_t choices_allowed(const struct image_list *images, const struct tenant_limits *limits)
@@ -50,7 +27,7 @@ static void make_key(const struct images *images, const char *digest, const char
                    (unsigned long long)images->number, allowed, lang ? lang : "");
 }
 
-int choices_recall(struct choices *choices, const struct images *images, const char *digest,
+int choices_recall(struct memo *choices, const struct images *images, const char *digest,
                    const char *lang, image_set_t allowed, struct image_choice *ret)
 {
     char key[MEMO_KEY_SIZE];
@@ -59,10 +36,10 @@ int choices_recall(struct choices *choices, const struct images *images, const c
     if (r != 0)
         return r;
     make_key(images, digest, lang, allowed, key);
-    return memo_recall(choices->memo, key, ret);
+    return memo_recall(choices, key, ret);
 }
 
-void choices_make(struct choices *choices, const struct images *images, const char *digest,
+void choices_make(struct memo *choices, const struct images *images, const char *digest,
                   const char *lang, image_set_t allowed, struct needs *needs,
                   struct image_choice *ret)
 {
@@ -70,5 +47,5 @@ void choices_make(struct choices *choices, const struct images *images, const ch
 
     image_choose(needs, &images->known, allowed, lang, ret);
     make_key(images, digest, lang, allowed, key);
-    memo_keep(choices->memo, key, ret);
+    memo_keep(choices, key, ret);
 }

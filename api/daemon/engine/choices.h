@@ -8,17 +8,14 @@
 #ifndef SKILLVM_API_DAEMON_ENGINE_CHOICES_H
 #define SKILLVM_API_DAEMON_ENGINE_CHOICES_H
 
+#include "api/daemon/engine/memo.h"
 #include "api/daemon/machine/images.h"
 #include "api/daemon/terms/tenant.h"
 #include "api/skill/image_choice.h"
 #include "api/skill/needs.h"
 
-struct choices;
-
-/* NULL: no memory. */
-struct choices *choices_create(void);
-/* NULL is fine. */
-void choices_destroy(struct choices *choices);
+/* Which remembers them; NULL: no memory. */
+struct memo *choices_create(void);
 
 /* The images that a tenant with these limits may use. */
 image_set_t choices_allowed(const struct image_list *images,
@@ -28,10 +25,10 @@ image_set_t choices_allowed(const struct image_list *images,
  * What is known without a look at the skill of that digest, for a script in lang, or NULL. 1
  * with *ret; 0: look; -EACCES: no image is here that is allowed.
  */
-int choices_recall(struct choices *choices, const struct images *images, const char *digest,
+int choices_recall(struct memo *choices, const struct images *images, const char *digest,
                    const char *lang, image_set_t allowed, struct image_choice *ret);
 /* As image_choose(), which is remembered. */
-void choices_make(struct choices *choices, const struct images *images, const char *digest,
+void choices_make(struct memo *choices, const struct images *images, const char *digest,
                   const char *lang, image_set_t allowed, struct needs *needs,
                   struct image_choice *ret);
 

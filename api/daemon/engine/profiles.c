@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/profiles.h"
 
-#include "api/daemon/engine/memo.h"
 #include "api/skill/as_module.h"
 #include "api/skill/imports.h"
 #include "api/skill/sha256.h"
 #include "base/buf.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct found {
@@ -15,29 +13,9 @@ struct found {
     bool is_module; /* the script is run as one */
 };
 
-struct profiles {
-    struct memo *memo; /* of struct found */
-};
-
-struct profiles *profiles_create(void)
+struct memo *profiles_create(void)
 {
-    struct profiles *profiles = calloc(1, sizeof(*profiles));
-
-    if (!profiles)
-        return NULL;
-    profiles->memo = memo_create(sizeof(struct found));
-    if (profiles->memo)
-        return profiles;
-    profiles_destroy(profiles);
-    return NULL;
-}
-
-void profiles_destroy(struct profiles *profiles)
-{
-    if (!profiles)
-        return;
-    memo_destroy(profiles->memo);
-    free(profiles);
+    return memo_create(sizeof(struct found));
 }
 
 static int make_key(const struct images *images, unsigned place, const char *digest,
@@ -51,7 +29,7 @@ static int make_key(const struct images *images, unsigned place, const char *dig
 }
 
 /* Reads what nobody asked for yet, and remembers it. */
-static int read_sources(struct profiles *profiles, const char *key,
+static int read_sources(struct memo *profiles, const char *key,
                         const struct skill_strings *modules, int tar_fd,
                         const struct skill_archive *archive, struct skill_entry *entry,
                         struct found *found, struct err *err)
@@ -68,11 +46,11 @@ static int read_sources(struct profiles *profiles, const char *key,
         return 0;
     if (modules->len > 0)
         profile_make(modules, &imports, found->name);
-    memo_keep(profiles->memo, key, found);
+    memo_keep(profiles, key, found);
     return 0;
 }
 
-int profiles_look(struct profiles *profiles, const struct images *images, unsigned place,
+int profiles_look(struct memo *profiles, const struct images *images, unsigned place,
                   const char *digest, int tar_fd, const struct skill_archive *archive,
                   struct skill_entry *entry, char ret_name[PROFILE_NAME_SIZE], struct err *err)
 {
@@ -82,7 +60,7 @@ int profiles_look(struct profiles *profiles, const struct images *images, unsign
 
     if (make_key(images, place, digest, entry, key) < 0)
         return err_no_memory(err);
-    if (!memo_recall(profiles->memo, key, &found))
+    if (!memo_recall(profiles, key, &found))
         r = read_sources(profiles, key, &images->list[place].modules, tar_fd, archive, entry,
                          &found, err);
     else if (found.is_module)

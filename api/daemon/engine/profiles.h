@@ -7,18 +7,15 @@
 #ifndef SKILLVM_API_DAEMON_ENGINE_PROFILES_H
 #define SKILLVM_API_DAEMON_ENGINE_PROFILES_H
 
+#include "api/daemon/engine/memo.h"
 #include "api/daemon/machine/images.h"
 #include "api/skill/archive.h"
 #include "api/skill/entry.h"
 #include "api/skill/profile.h"
 #include "api/skill/skill.h"
 
-struct profiles;
-
-/* NULL: no memory. */
-struct profiles *profiles_create(void);
-/* NULL is fine. */
-void profiles_destroy(struct profiles *profiles);
+/* Which remembers them; NULL: no memory. */
+struct memo *profiles_create(void);
 
 /*
  * The profile of an entry of the skill in tar_fd, the canonical tar of that digest, in the
@@ -26,7 +23,7 @@ void profiles_destroy(struct profiles *profiles);
  * its sources cannot be read: it is a hint. A script that as_module() makes a module is one on
  * return. 0, or as as_module().
  */
-int profiles_look(struct profiles *profiles, const struct images *images, unsigned place,
+int profiles_look(struct memo *profiles, const struct images *images, unsigned place,
                   const char *digest, int tar_fd, const struct skill_archive *archive,
                   struct skill_entry *entry, char ret_name[PROFILE_NAME_SIZE], struct err *err);
 

@@ -43,8 +43,8 @@ enum daemon_turn {
 struct daemon {
     struct registry *registry;
     struct image_tables *images;
-    struct choices *choices;
-    struct profiles *profiles;
+    struct memo *choices;
+    struct memo *profiles;
     struct jail *jail;
     struct snapshots *snapshots;
     struct pool *pool;

@@ -3,6 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/registry/registry_audit.h"
+#include "api/daemon/registry/registry_places.h"
 #include "api/daemon/terms/limits.h"
 #include "tests/unit/registry_dir.h"
 
@@ -128,12 +129,12 @@ static void a_row_that_comes_again_is_there_once(void **state)
     struct registry *registry = open_shared(*state, "a");
     struct change_place place;
 
-    assert_int_equal(registry_audit_place(registry, &place, NULL), 0);
+    assert_int_equal(registry_place_get(registry, REGISTRY_PLACE_OF_AUDIT, &place, NULL), 0);
     assert_string_equal(place.bucket, "");
     take(registry, come, 3, 100, 7);
     take(registry, come + 3, 1, 100, 9);
     assert_string_equal(targets(registry, NULL, 4), "b1 ");
-    assert_int_equal(registry_audit_place(registry, &place, NULL), 0);
+    assert_int_equal(registry_place_get(registry, REGISTRY_PLACE_OF_AUDIT, &place, NULL), 0);
     assert_string_equal(place.bucket, "bucket");
     assert_int_equal(place.revision, 9);
     /* It is another node's to tell. */

@@ -3,6 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "api/daemon/engine/recover.h"
+#include "api/daemon/registry/registry_places.h"
 #include "api/daemon/registry/registry_records.h"
 #include "api/daemon/registry/registry_skill_plan.h"
 #include "api/daemon/registry/registry_tenants.h"
@@ -117,7 +118,7 @@ static void records_become_rows_once(void **state)
     assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, &of_change, NULL), 0);
     assert_false(of_change);
     assert_int_equal(bytes, 10);
-    assert_int_equal(registry_records_place(registry, &place, NULL), 0);
+    assert_int_equal(registry_place_get(registry, REGISTRY_PLACE_OF_RECORDS, &place, NULL), 0);
     assert_int_equal(place.revision, 7);
     /* At once, by who only hears of its end. */
     r = other_ended(ID_B, "failed");
@@ -298,7 +299,7 @@ static void processes_are_found(void **state)
     none = p;
     assert_int_equal(registry_record_process(registry, &none, &p, NULL), -ENOENT);
     /* On its own a daemon has none of them. */
-    assert_int_equal(registry_records_forget(registry, NULL), 0);
+    assert_int_equal(registry_place_forget(registry, REGISTRY_PLACE_OF_RECORDS, NULL), 0);
     none = (struct registry_process){0};
     assert_int_equal(registry_record_process(registry, &none, &p, NULL), -ENOENT);
     registry_close(registry);
@@ -314,7 +315,7 @@ static void what_waited_in_a_cluster_fails_without_one(void **state)
     r[1].waits = true;
     assert_int_equal(make(registry, r, 2), 0);
     assert_int_equal(recover_executions(registry, NULL, NULL), 0);
-    assert_int_equal(registry_records_forget(registry, NULL), 0);
+    assert_int_equal(registry_place_forget(registry, REGISTRY_PLACE_OF_RECORDS, NULL), 0);
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL),
                      -ENOENT);
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_B, &row, NULL), 0);

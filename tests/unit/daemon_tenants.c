@@ -6,6 +6,7 @@
 #include "api/daemon/registry/registry_audit.h"
 #include "api/daemon/registry/registry_files.h"
 #include "api/daemon/registry/registry_keys.h"
+#include "api/daemon/registry/registry_places.h"
 #include "api/daemon/registry/registry_retention.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/daemon/registry/registry_tools.h"
@@ -547,11 +548,11 @@ static void changes_are_made_together(void **state)
     assert_int_equal(registry_removed_after(registry, "", removed, NULL), 0);
     assert_string_equal(removed, TWO);
     assert_int_equal(registry_removed_after(registry, TWO, removed, NULL), -ENOENT);
-    assert_int_equal(registry_replica_get(registry, &place, NULL), 0);
+    assert_int_equal(registry_place_get(registry, REGISTRY_PLACE_OF_CHANGES, &place, NULL), 0);
     assert_string_equal(place.bucket, "b");
     assert_int_equal(place.revision, 3);
-    assert_int_equal(registry_replica_forget(registry, NULL), 0);
-    assert_int_equal(registry_replica_get(registry, &place, NULL), 0);
+    assert_int_equal(registry_place_forget(registry, REGISTRY_PLACE_OF_CHANGES, NULL), 0);
+    assert_int_equal(registry_place_get(registry, REGISTRY_PLACE_OF_CHANGES, &place, NULL), 0);
     assert_string_equal(place.bucket, "");
     registry_close(registry);
 }

@@ -3,13 +3,14 @@
 
 #include "api/daemon/cluster/deed_entry.h"
 #include "api/daemon/registry/registry_audit.h"
+#include "api/daemon/registry/registry_places.h"
 #include "api/daemon/terms/limits.h"
 #include "base/clock.h"
 #include "base/log.h"
 
 static int look(void *ctx, struct change_place *ret, struct err *err)
 {
-    return registry_audit_place(ctx, ret, err);
+    return registry_place_get(ctx, REGISTRY_PLACE_OF_AUDIT, ret, err);
 }
 
 static int deed_at(const void *ctx, size_t at, struct deed *ret)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/changes.h"
 
+#include "api/daemon/registry/registry_places.h"
 #include "api/daemon/registry/registry_skill_plan.h"
 #include "api/daemon/registry/registry_tenants.h"
 #include "api/skill/skill.h"
@@ -87,7 +88,7 @@ static int look(void *ctx, struct change_place *ret, struct err *err)
 {
     const struct changes *changes = ctx;
 
-    return registry_replica_get(changes->env.registry, ret, err);
+    return registry_place_get(changes->env.registry, REGISTRY_PLACE_OF_CHANGES, ret, err);
 }
 
 static int each_of(struct changes *changes, enum change_kind kind, cluster_visit_fn *visit,
@@ -220,7 +221,8 @@ static bool is_late(struct changes *changes, const struct change_place *place)
 {
     struct change_place before = {0};
 
-    return registry_replica_get(changes->env.registry, &before, NULL) < 0 ||
+    return registry_place_get(changes->env.registry, REGISTRY_PLACE_OF_CHANGES, &before, NULL) <
+               0 ||
            place->noted_ns > before.noted_ns + AWAY_NS;
 }
 
@@ -282,7 +284,7 @@ static void note(void *ctx, const struct change_place *place)
     struct err err = {0};
 
     sweep_removed(changes);
-    if (registry_replica_put(changes->env.registry, place, &err) < 0)
+    if (registry_place_put(changes->env.registry, REGISTRY_PLACE_OF_CHANGES, place, &err) < 0)
         log_warn("changes", "replica=\"not noted\" reason=\"%s\"", err.message);
 }
 
@@ -312,7 +314,7 @@ int changes_create(const struct changes_env *env, struct changes **ret, struct e
     (void)pthread_mutex_init(&changes->lock, NULL);
     *ret = changes;
     if (!env->cluster)
-        return registry_replica_forget(env->registry, err);
+        return registry_place_forget(env->registry, REGISTRY_PLACE_OF_CHANGES, err);
     return cluster_follow(env->cluster, &replica, env->keys_timeout_ms, err);
 }
 

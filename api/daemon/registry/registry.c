@@ -18,6 +18,8 @@
  * which takes as long as the disk takes (WAL lets it read on), nor for another's result, which
  * may have megabytes. What was committed is read at once.
  */
+#define PUT_COLUMNS_MAX 16u
+
 enum { WRITER, READER, RESULT_READER, CONNECTIONS };
 
 struct registry {
@@ -45,7 +47,7 @@ static const struct registry_statements *const parts[REGISTRY_PARTS] = {
     [REGISTRY_SESSIONS] = &registry_session_statements,
     [REGISTRY_CHANGES] = &registry_change_statements,
     [REGISTRY_RECORDS] = &registry_record_statements,
-    [REGISTRY_RECORD_PLACE] = &registry_record_place_statements,
+    [REGISTRY_OF_PLACES] = &registry_place_statements,
     [REGISTRY_SKILL_PLAN] = &registry_skill_plan_statements,
     [REGISTRY_FILE_PLAN] = &registry_file_plan_statements,
     [REGISTRY_SESSION_PLAN] = &registry_session_plan_statements,
@@ -328,6 +330,32 @@ int registry_put(struct registry *registry, enum registry_part part, unsigned wh
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&registry->connections[WRITER].lock);
 
+    return registry_put_step(registry, part, which, values, what, err);
+}
+
+/* What read_column() reads of a member of fixed size. */
+static struct registry_value value_of(const struct registry_column *column, const void *member)
+{
+    switch (column->type) {
+    case REGISTRY_ID:
+        return registry_text(member);
+    case REGISTRY_BOOL:
+        return registry_number(*(const bool *)member);
+    case REGISTRY_ENUM:
+        return registry_number(*(const unsigned *)member);
+    default:
+        return registry_number(*(const uint64_t *)member);
+    }
+}
+
+int registry_put_row(struct registry *registry, enum registry_part part, unsigned which,
+                     const struct registry_rows *kind, const void *row, const char *what,
+                     struct err *err)
+{
+    struct registry_value values[PUT_COLUMNS_MAX + 1] = {{.type = REGISTRY_NONE}};
+
+    for (size_t i = 0; i < kind->n && i < PUT_COLUMNS_MAX; i++)
+        values[i] = value_of(&kind->columns[i], (const char *)row + kind->columns[i].at);
     return registry_put_step(registry, part, which, values, what, err);
 }
 

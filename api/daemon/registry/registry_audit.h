@@ -80,7 +80,5 @@ typedef int registry_deed_at(const void *ctx, size_t at, struct deed *ret);
 int registry_audit_take(struct registry *registry, size_t n, registry_deed_at *at,
                         const void *ctx, uint64_t keep, const struct change_place *place,
                         struct err *err);
-/* How far that is. 0 or -EIO. */
-int registry_audit_place(struct registry *registry, struct change_place *ret, struct err *err);
 
 #endif

@@ -26,8 +26,6 @@ enum statement {
     UNTELL_NEWEST,
     TAKE,
     PRUNE_OTHERS,
-    GET_PLACE,
-    PUT_PLACE,
     N_STATEMENTS
 };
 
@@ -71,9 +69,6 @@ static const char *const text[N_STATEMENTS] = {
         " ORDER BY id DESC LIMIT 1 OFFSET ?2), 0)",
     [TAKE] = "INSERT OR IGNORE INTO audit(at_ns, tenant_id, actor, action, target, detail,"
              " entry, number) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    [GET_PLACE] = "SELECT bucket, revision, noted_ns FROM audit_place",
-    [PUT_PLACE] = "INSERT OR REPLACE INTO audit_place(one, bucket, revision, noted_ns)"
-                  " VALUES(1, ?1, ?2, ?3)",
 };
 
 const struct registry_statements registry_audit_shared_statements = {text, N_STATEMENTS};
@@ -187,16 +182,6 @@ static int take_all(struct registry *registry, size_t n, registry_deed_at *at, c
     return some ? prune_others(registry, tenant, keep, err) : 0;
 }
 
-static int put_place(struct registry *registry, const struct change_place *place,
-                     struct err *err)
-{
-    return registry_step(registry, REGISTRY_AUDIT_SHARED, PUT_PLACE,
-                         REGISTRY_VALUES(registry_text(place->bucket),
-                                         registry_number(place->revision),
-                                         registry_number(place->noted_ns)),
-                         "note the place of the audit", err);
-}
-
 int registry_audit_take(struct registry *registry, size_t n, registry_deed_at *at,
                         const void *ctx, uint64_t keep, const struct change_place *place,
                         struct err *err)
@@ -206,16 +191,8 @@ int registry_audit_take(struct registry *registry, size_t n, registry_deed_at *a
     if (r < 0)
         return r;
     r = take_all(registry, n, at, ctx, keep, err);
-    return registry_transaction_end(registry, r < 0 ? r : put_place(registry, place, err), err);
-}
-
-int registry_audit_place(struct registry *registry, struct change_place *ret, struct err *err)
-{
-    int r = registry_read_row(registry, REGISTRY_AUDIT_SHARED, GET_PLACE, REGISTRY_VALUES({0}),
-                              &registry_place_rows, ret, "look up the place of the audit", err);
-
-    if (r != -ENOENT)
-        return r;
-    *ret = (struct change_place){0};
-    return 0;
+    return registry_transaction_end(
+        registry,
+        r < 0 ? r : registry_place_put_step(registry, REGISTRY_PLACE_OF_AUDIT, place, err),
+        err);
 }

@@ -51,9 +51,6 @@ enum statement {
     UNNAME,
     REMOVED,
     BUSY,
-    GET_PLACE,
-    PUT_PLACE,
-    FORGET_PLACE,
     N_STATEMENTS
 };
 
@@ -127,10 +124,6 @@ static const char *const text[N_STATEMENTS] = {
     [BUSY] = "SELECT EXISTS(SELECT 1 FROM executions WHERE tenant_id = ?1"
              " AND finished_ns IS NULL AND NOT EXISTS(SELECT 1 FROM records"
              " WHERE records.id = executions.id AND node <> ''))",
-    [GET_PLACE] = "SELECT bucket, revision, noted_ns FROM replica",
-    [PUT_PLACE] = "INSERT OR REPLACE INTO replica(one, bucket, revision, noted_ns)"
-                  " VALUES(1, ?1, ?2, ?3)",
-    [FORGET_PLACE] = "DELETE FROM replica",
 };
 #undef LIMIT
 
@@ -213,99 +206,27 @@ static const struct registry_rows kinds[] = {
     [CHANGE_SESSION] = REGISTRY_ROWS(change, session_columns),
 };
 
-static int put_tenant(struct registry *registry, const char *id,
-                      const struct change_tenant *tenant, struct err *err)
+/* By one of its kind's statements, which have its columns as their places. */
+static int write_row(struct registry *registry, const struct change *change,
+                     enum statement which, struct err *err)
 {
-#define LIMIT(name, unset, max) registry_number(tenant->limits.name),
-    const struct registry_value *values = REGISTRY_VALUES(
-        registry_text(id), registry_text(tenant->name), registry_number(tenant->is_disabled),
-        registry_number(tenant->created_ns),
-        TENANT_LIMITS_EACH(LIMIT) registry_number(tenant->limits.reuse),
-        registry_text(tenant->limits.images), registry_text(tenant->limits.network));
-#undef LIMIT
-    int r = registry_put_step(registry, REGISTRY_CHANGES, PUT_TENANT, values, "store a tenant",
-                              err);
+    return registry_put_row(registry, REGISTRY_CHANGES, which, &kinds[change->kind], change,
+                            "make a change", err);
+}
+
+static int put_tenant(struct registry *registry, const struct change *change, struct err *err)
+{
+    int r = write_row(registry, change, PUT_TENANT, err);
 
     return r == -EEXIST
-               ? err_set(err, EEXIST, "there is a tenant named %s already", tenant->name)
+               ? err_set(err, EEXIST, "there is a tenant named %s already", change->tenant.name)
                : r;
 }
-
-static int put_key(struct registry *registry, const char *id, const struct change_key *key,
-                   struct err *err)
-{
-    return registry_put_step(
-        registry, REGISTRY_CHANGES, PUT_KEY,
-        REGISTRY_VALUES(registry_text(id), registry_text(key->tenant),
-                        registry_text(key->digest), registry_text(key->name),
-                        registry_number(key->is_operator), registry_number(key->created_ns),
-                        registry_number(key->revoked_ns)),
-        "store a key", err);
-}
-
-static int write_skill(struct registry *registry, const struct change *change,
-                       enum statement which, struct err *err)
-{
-    const struct change_skill *skill = &change->skill;
-
-    return registry_put_step(
-        registry, REGISTRY_CHANGES, which,
-        REGISTRY_VALUES(registry_text(change->id), registry_text(skill->tenant),
-                        registry_text(skill->name), registry_text(skill->version),
-                        registry_text(skill->digest), registry_text(skill->description),
-                        registry_number(skill->created_ns), registry_number(skill->bytes),
-                        registry_number(skill->place), registry_number(skill->is_floating),
-                        registry_text(skill->packages_digest), registry_text(skill->packages),
-                        registry_number(skill->packages_python)),
-        "store a skill", err);
-}
-
-static int write_file(struct registry *registry, const struct change *change,
-                      enum statement which, struct err *err)
-{
-    const struct change_file *file = &change->file;
-
-    return registry_put_step(
-        registry, REGISTRY_CHANGES, which,
-        REGISTRY_VALUES(registry_text(change->id), registry_text(file->tenant),
-                        registry_text(file->id), registry_text(file->name),
-                        registry_text(file->content_type), registry_text(file->digest),
-                        registry_number(file->bytes), registry_number(file->created_ns),
-                        registry_number(file->expires_ns)),
-        "store a file", err);
-}
-
-static int write_session(struct registry *registry, const struct change *change,
-                         enum statement which, struct err *err)
-{
-    const struct change_session *session = &change->session;
-
-    return registry_put_step(
-        registry, REGISTRY_CHANGES, which,
-        REGISTRY_VALUES(
-            registry_text(change->id), registry_text(session->tenant),
-            registry_text(session->name), registry_text(session->digest),
-            registry_number(session->bytes), registry_number(session->files),
-            registry_number(session->content_bytes), registry_number(session->created_ns),
-            registry_number(session->changed_ns), registry_number(session->used_ns)),
-        "store a session", err);
-}
-
-/* Of what tenants make: how it is cleared away, put and removed. */
-static const struct {
-    int (*write)(struct registry *registry, const struct change *change, enum statement which,
-                 struct err *err);
-    enum statement clear, put, remove;
-} owned[] = {
-    [CHANGE_SKILL] = {write_skill, CLEAR_SKILL, PUT_SKILL, REMOVE_SKILL},
-    [CHANGE_FILE] = {write_file, CLEAR_FILE, PUT_FILE, REMOVE_FILE},
-    [CHANGE_SESSION] = {write_session, CLEAR_SESSION, PUT_SESSION, REMOVE_SESSION},
-};
 
 /* Takes away what is there and another. */
 static int clear(struct registry *registry, const struct change *change, struct err *err)
 {
-    int r = owned[change->kind].write(registry, change, owned[change->kind].clear, err);
+    int r = write_row(registry, change, CLEAR_SKILL + change->kind - CHANGE_SKILL, err);
 
     return r == -ENOENT ? 0 : r;
 }
@@ -317,16 +238,16 @@ static int put_anew(struct registry *registry, const struct change *change, stru
 
     if (r < 0)
         return r;
-    return owned[change->kind].write(registry, change, owned[change->kind].put, err);
+    return write_row(registry, change, PUT_TENANT + change->kind, err);
 }
 
 static int put(struct registry *registry, const struct change *change, struct err *err)
 {
     switch (change->kind) {
     case CHANGE_TENANT:
-        return put_tenant(registry, change->id, &change->tenant, err);
+        return put_tenant(registry, change, err);
     case CHANGE_KEY:
-        return put_key(registry, change->id, &change->key, err);
+        return write_row(registry, change, PUT_KEY, err);
     default:
         return put_anew(registry, change, err);
     }
@@ -376,54 +297,6 @@ int registry_change_after(struct registry *registry, enum change_kind kind, cons
     return read_change(registry, NEXT_TENANT + (enum statement)kind, kind, after, ret, err);
 }
 
-static const struct registry_column place_columns[] = {
-    REGISTRY_COLUMN(REGISTRY_ID, change_place, bucket),
-    REGISTRY_COLUMN(REGISTRY_NUMBER, change_place, revision),
-    REGISTRY_COLUMN(REGISTRY_NUMBER, change_place, noted_ns),
-};
-const struct registry_rows registry_place_rows = REGISTRY_ROWS(change_place, place_columns);
-
-int registry_replica_get(struct registry *registry, struct change_place *ret, struct err *err)
-{
-    int r = registry_read_row(registry, REGISTRY_CHANGES, GET_PLACE, REGISTRY_VALUES({0}),
-                              &registry_place_rows, ret, "look up the replica", err);
-
-    if (r != -ENOENT)
-        return r;
-    *ret = (struct change_place){0};
-    return 0;
-}
-
-static int put_place(struct registry *registry, const struct change_place *place,
-                     struct err *err)
-{
-    return registry_step(registry, REGISTRY_CHANGES, PUT_PLACE,
-                         REGISTRY_VALUES(registry_text(place->bucket),
-                                         registry_number(place->revision),
-                                         registry_number(place->noted_ns)),
-                         "note the replica", err);
-}
-
-int registry_replica_put(struct registry *registry, const struct change_place *replica,
-                         struct err *err)
-{
-    int r = registry_transaction_begin(registry, err);
-
-    return r < 0 ? r
-                 : registry_transaction_end(registry, put_place(registry, replica, err), err);
-}
-
-int registry_replica_forget(struct registry *registry, struct err *err)
-{
-    struct change_place there;
-    int r = registry_replica_get(registry, &there, err);
-
-    if (r < 0 || !there.bucket[0])
-        return r;
-    return registry_run(registry, REGISTRY_CHANGES, FORGET_PLACE, REGISTRY_VALUES({0}),
-                        "forget the replica", err);
-}
-
 /* Changes that are made together. */
 struct batch {
     struct registry *registry;
@@ -448,7 +321,7 @@ static int put_named(struct batch *b, struct err *err)
 {
     struct change before;
     struct err why = {0};
-    int r = put_tenant(b->registry, b->change.id, &b->change.tenant, &why);
+    int r = put_tenant(b->registry, &b->change, &why);
 
     if (r != -EEXIST) {
         if (r < 0)
@@ -458,7 +331,7 @@ static int put_named(struct batch *b, struct err *err)
     b->conflicts++;
     /* As it was committed: this transaction's own changes are not to be seen there. */
     if (registry_change_of(b->registry, CHANGE_TENANT, b->change.id, &before, NULL) == 0)
-        (void)put_tenant(b->registry, before.id, &before.tenant, NULL);
+        (void)put_tenant(b->registry, &before, NULL);
     return 0;
 }
 
@@ -475,10 +348,9 @@ static int put_owned(struct batch *b, struct err *err)
 /* Versions go round between skills, and names between rows, as they do between tenants. */
 static int unname_owned(struct batch *b, struct err *err)
 {
-    if (b->change.kind == CHANGE_KEY)
-        return b->change.is_removed ? step_of(b, REMOVE_KEY, err) : 0;
-    return b->change.is_removed ? step_of(b, owned[b->change.kind].remove, err)
-                                : clear(b->registry, &b->change, err);
+    if (b->change.is_removed)
+        return step_of(b, REMOVE_TENANT + b->change.kind, err);
+    return b->change.kind == CHANGE_KEY ? 0 : clear(b->registry, &b->change, err);
 }
 
 enum turn { TURN_UNNAME, TURN_TENANTS, TURN_OWNED, TURNS };
@@ -498,7 +370,7 @@ static int take_turn(struct batch *b, enum turn turn, struct err *err)
 static int make_all(struct batch *b, const struct change_place *place, struct err *err)
 {
     /* First: while there is one, rows are changed one by one. */
-    int r = put_place(b->registry, place, err);
+    int r = registry_place_put_step(b->registry, REGISTRY_PLACE_OF_CHANGES, place, err);
 
     for (int turn = 0; r == 0 && turn < TURNS; turn++) {
         for (size_t i = 0; i < b->n; i++) {

@@ -26,13 +26,6 @@ int registry_change_of(struct registry *registry, enum change_kind kind, const c
 int registry_change_after(struct registry *registry, enum change_kind kind, const char *after,
                           struct change *ret, struct err *err);
 
-/* How far this is a replica of a cluster's. 0 or -EIO. */
-int registry_replica_get(struct registry *registry, struct change_place *ret, struct err *err);
-int registry_replica_put(struct registry *registry, const struct change_place *replica,
-                         struct err *err);
-/* A daemon on its own is nobody's replica any more. 0 or -EIO. */
-int registry_replica_forget(struct registry *registry, struct err *err);
-
 /* The change at a place. 0 or -errno, which ends the whole. */
 typedef int registry_change_at(const void *ctx, size_t at, struct change *ret);
 /*

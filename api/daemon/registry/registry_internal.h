@@ -7,6 +7,7 @@
 #define SKILLVM_API_DAEMON_REGISTRY_REGISTRY_INTERNAL_H
 
 #include "api/daemon/registry/registry.h"
+#include "api/daemon/registry/registry_places.h"
 #include "api/daemon/registry/registry_sessions.h"
 
 struct sqlite3_stmt;
@@ -26,7 +27,7 @@ enum registry_part {
     REGISTRY_SESSIONS,
     REGISTRY_CHANGES,
     REGISTRY_RECORDS,
-    REGISTRY_RECORD_PLACE,
+    REGISTRY_OF_PLACES,
     REGISTRY_SKILL_PLAN,
     REGISTRY_FILE_PLAN,
     REGISTRY_SESSION_PLAN,
@@ -54,7 +55,7 @@ extern const struct registry_statements registry_retention_statements;
 extern const struct registry_statements registry_session_statements;
 extern const struct registry_statements registry_change_statements;
 extern const struct registry_statements registry_record_statements;
-extern const struct registry_statements registry_record_place_statements;
+extern const struct registry_statements registry_place_statements;
 extern const struct registry_statements registry_skill_plan_statements;
 extern const struct registry_statements registry_file_plan_statements;
 extern const struct registry_statements registry_session_plan_statements;
@@ -128,8 +129,6 @@ struct registry_rows {
     {                                                                                          \
         sizeof(struct row), columns, sizeof(columns) / sizeof((columns)[0]), NULL              \
     }
-/* How far a bucket of a cluster is followed: bucket, revision, noted_ns. */
-extern const struct registry_rows registry_place_rows;
 /* Frees the strings of a row and zeroes it. */
 void registry_row_finish(const struct registry_rows *kind, void *row);
 /* Defines the function that does so for a kind of row. */
@@ -167,6 +166,10 @@ int registry_put_step(struct registry *registry, enum registry_part part, unsign
 /* Within a transaction, of an execution: what it left of its session. */
 int registry_session_put(struct registry *registry, const struct registry_session *session,
                          struct err *err);
+/* The same of a statement whose places are the columns of a row, 16 at most, which borrows. */
+int registry_put_row(struct registry *registry, enum registry_part part, unsigned which,
+                     const struct registry_rows *kind, const void *row, const char *what,
+                     struct err *err);
 /* Of the last statement there: how many rows it changed. */
 int registry_changes(struct registry *registry);
 
@@ -180,10 +183,9 @@ int registry_changes(struct registry *registry);
 /* After they were read: a reuse that nobody knows is none at all. */
 void registry_mend_limits(struct tenant_limits *limits);
 
-struct change_place;
-/* Within a transaction. 0 or -EIO. */
-int registry_records_put_place(struct registry *registry, const struct change_place *place,
-                               struct err *err);
+/* As registry_place_put, within a transaction. */
+int registry_place_put_step(struct registry *registry, enum registry_place which,
+                            const struct change_place *place, struct err *err);
 
 /*
  * Under which name this daemon's rows of the audit are a cluster's, which is set once, before

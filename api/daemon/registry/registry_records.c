@@ -457,7 +457,9 @@ int registry_records_make(struct registry *registry, size_t n, registry_record_a
     *ret_conflicts = 0;
     r = make_all(registry, n, at, ctx, ret_conflicts, err);
     return registry_transaction_end(
-        registry, r < 0 ? r : registry_records_put_place(registry, place, err), err);
+        registry,
+        r < 0 ? r : registry_place_put_step(registry, REGISTRY_PLACE_OF_RECORDS, place, err),
+        err);
 }
 
 int registry_record_process(struct registry *registry, const struct registry_process *after,

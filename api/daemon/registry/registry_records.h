@@ -77,11 +77,6 @@ typedef void registry_record_at(const void *ctx, size_t at, struct record *ret);
 int registry_records_make(struct registry *registry, size_t n, registry_record_at *at,
                           const void *ctx, const struct change_place *place,
                           unsigned *ret_conflicts, struct err *err);
-/* How far that is. 0 or -EIO. */
-int registry_records_place(struct registry *registry, struct change_place *ret,
-                           struct err *err);
-/* A daemon on its own follows nobody: what others have not ended will not end. 0 or -EIO. */
-int registry_records_forget(struct registry *registry, struct err *err);
 
 /* A process of another node. */
 struct registry_process {

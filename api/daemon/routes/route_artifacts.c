@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an execution left: its files, one of them, and the address that needs no key. */
 #include "api/daemon/registry/registry_changes.h"
+#include "api/daemon/registry/registry_places.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/failure.h"
 #include "api/daemon/routes/lookup.h"
@@ -25,7 +26,7 @@ static uint64_t now_s(void)
 static int links_of(struct daemon *d, struct download_links *ret, struct err *err)
 {
     struct change_place place;
-    int r = registry_replica_get(d->registry, &place, err);
+    int r = registry_place_get(d->registry, REGISTRY_PLACE_OF_CHANGES, &place, err);
 
     if (r < 0)
         return r;

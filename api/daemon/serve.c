@@ -11,6 +11,7 @@
 #include "api/daemon/engine/shared_sessions.h"
 #include "api/daemon/lifecycle.h"
 #include "api/daemon/registry/registry_audit.h"
+#include "api/daemon/registry/registry_places.h"
 #include "api/daemon/registry/registry_records.h"
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/drain.h"
@@ -33,6 +34,7 @@
 
 #define BOOT_TIMEOUT_PER_GRACE 20000u /* ms for each second of grace */
 #define SNAPSHOT_RETRY_MS      30000u
+#define PLACE_ROOM             128u /* for what is in a folder */
 
 /* Paths of what belongs to this installation. */
 struct places {
@@ -43,38 +45,35 @@ struct places {
     char images[PATH_MAX]; /* and those that were made here */
 };
 
+/* As it is set, or name in the folder. */
+static int put_path(char *ret, size_t size, const char *set, const char *folder,
+                    const char *name, struct err *err)
+{
+    int len =
+        *set ? snprintf(ret, size, "%s", set) : snprintf(ret, size, "%s/%s", folder, name);
+
+    return len < 0 || (size_t)len >= size
+               ? err_set(err, ENAMETOOLONG, "the path %.64s… is too long", *set ? set : folder)
+               : 0;
+}
+
 static int find_places(const struct config *config, struct places *ret, struct err *err)
 {
-    char folder[PATH_MAX], *share = ret->share;
-    int len, r = process_folder(folder, sizeof(folder));
+    char folder[PATH_MAX];
+    int r = process_folder(folder, sizeof(folder));
 
     if (r < 0)
         return err_set_errno(err, -r, "cannot find this program");
-    if (*config->share_path)
-        len = snprintf(share, sizeof(ret->share), "%s", config->share_path);
-    else
-        len = snprintf(share, sizeof(ret->share), "%s/../share/skillvm", folder);
-    if (len < 0 || (size_t)len >= sizeof(ret->share) - 128)
-        return err_set(err, ENAMETOOLONG, "the path of the share folder is too long");
-    if (*config->vmm_path)
-        len = snprintf(ret->vmm, sizeof(ret->vmm), "%s", config->vmm_path);
-    else
-        len = snprintf(ret->vmm, sizeof(ret->vmm), "%s/skillvm-vmm", folder);
-    if (len < 0 || (size_t)len >= sizeof(ret->vmm))
-        return err_set(err, ENAMETOOLONG, "the path of skillvm-vmm is too long");
-    if (*config->jail_path)
-        len = snprintf(ret->jail, sizeof(ret->jail), "%s", config->jail_path);
-    else
-        len = snprintf(ret->jail, sizeof(ret->jail), "%s/skillvm-jail", folder);
-    if (len < 0 || (size_t)len >= sizeof(ret->jail))
-        return err_set(err, ENAMETOOLONG, "the path of skillvm-jail is too long");
-    if (*config->images_path)
-        len = snprintf(ret->images, sizeof(ret->images), "%s", config->images_path);
-    else
-        len = snprintf(ret->images, sizeof(ret->images), "%s/images", config->data_path);
-    if (len < 0 || (size_t)len >= sizeof(ret->images) - 128)
-        return err_set(err, ENAMETOOLONG, "the path of the folder of images is too long");
-    (void)snprintf(ret->kernel, sizeof(ret->kernel), "%.4000s/vmlinux", share);
+    if (put_path(ret->share, sizeof(ret->share) - PLACE_ROOM, config->share_path, folder,
+                 "../share/skillvm", err) < 0 ||
+        put_path(ret->vmm, sizeof(ret->vmm), config->vmm_path, folder, "skillvm-vmm", err) <
+            0 ||
+        put_path(ret->jail, sizeof(ret->jail), config->jail_path, folder, "skillvm-jail", err) <
+            0 ||
+        put_path(ret->images, sizeof(ret->images) - PLACE_ROOM, config->images_path,
+                 config->data_path, "images", err) < 0)
+        return -ENAMETOOLONG;
+    (void)snprintf(ret->kernel, sizeof(ret->kernel), "%.4000s/vmlinux", ret->share);
     if (access(ret->vmm, X_OK) < 0)
         return err_set_errno(err, errno, "cannot run %s", ret->vmm);
     return 0;
@@ -412,7 +411,7 @@ static int open_jail(struct daemon *d, const struct config *config, const struct
 static int start_ledger(struct daemon *d, struct err *err)
 {
     return d->ledger ? ledger_start(d->ledger, d->engine, err)
-                     : registry_records_forget(d->registry, err);
+                     : registry_place_forget(d->registry, REGISTRY_PLACE_OF_RECORDS, err);
 }
 
 static int serve_all(struct daemon *d, const struct serve *serve, struct err *err)
@@ -586,8 +585,8 @@ int serve_run(const struct serve *serve, struct err *err)
     snapshots_destroy(d.snapshots);
     objects_destroy(d.objects);
     jail_close(d.jail);
-    profiles_destroy(d.profiles);
-    choices_destroy(d.choices);
+    memo_destroy(d.profiles);
+    memo_destroy(d.choices);
     image_tables_destroy(d.images);
     store_destroy(d.store);
     registry_close(d.registry);

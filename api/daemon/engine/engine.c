@@ -8,11 +8,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/fd.h"
 #include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -503,9 +503,7 @@ void engine_set_max_queued(struct engine *engine, unsigned max_queued)
 /* What nobody wanted to end others may begin again, where they may. */
 static void end_here(struct execution *e)
 {
-    struct pollfd cancel = {.fd = e->cancel_fd, .events = POLLIN};
-
-    if (e->retries > 0 && poll(&cancel, 1, 0) == 0)
+    if (e->retries > 0 && !fd_is_readable(e->cancel_fd))
         __atomic_store_n(&e->is_left, true, __ATOMIC_RELEASE);
     execution_cancel(e);
 }

@@ -3,9 +3,8 @@
 
 #include "api/daemon/engine/engine_internal.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/lock.h"
-
-#include <poll.h>
 
 bool engine_lend(struct engine *engine, struct lending *ret)
 {
@@ -29,14 +28,6 @@ static void forget(struct engine *engine, const struct lending *lending)
     (void)pthread_cond_broadcast(&engine->idle);
 }
 
-/* Who wanted it to end meanwhile was told that it would. */
-static bool is_cancelled(const struct lending *lending)
-{
-    struct pollfd cancel = {.fd = lending->e->cancel_fd, .events = POLLIN};
-
-    return poll(&cancel, 1, 0) > 0;
-}
-
 /* It waits as before; false where it is to be ended. Under the lock. */
 static bool take_back(struct engine *engine, const struct lending *lending, bool cancelled)
 {
@@ -56,7 +47,8 @@ void engine_lend_end(struct engine *engine, const struct lending *lending, bool 
     bool cancelled, waits = false;
 
     (void)pthread_mutex_lock(&engine->lock);
-    cancelled = is_cancelled(lending);
+    /* Who wanted it to end meanwhile was told that it would. */
+    cancelled = fd_is_readable(lending->e->cancel_fd);
     if (is_given)
         forget(engine, lending);
     else

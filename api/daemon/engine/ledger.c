@@ -4,6 +4,7 @@
 
 #include "api/daemon/engine/engine.h"
 #include "api/daemon/engine/lost.h"
+#include "api/daemon/registry/registry_places.h"
 #include "api/daemon/registry/registry_records.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -66,7 +67,7 @@ static int look(void *ctx, struct change_place *ret, struct err *err)
 {
     const struct ledger *ledger = ctx;
 
-    return registry_records_place(ledger->env.registry, ret, err);
+    return registry_place_get(ledger->env.registry, REGISTRY_PLACE_OF_RECORDS, ret, err);
 }
 
 struct told {
@@ -383,9 +384,4 @@ int ledger_read_result(struct registry *registry, struct objects *objects,
         return err_set(err, EIO, "cannot read the result of %s", row->id);
     row->result = steal_ptr(&text);
     return 0;
-}
-
-int ledger_fetch_result(struct ledger *ledger, struct registry_execution *row, struct err *err)
-{
-    return ledger_read_result(ledger->env.registry, ledger->env.objects, row, err);
 }

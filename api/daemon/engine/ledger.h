@@ -109,7 +109,4 @@ int ledger_read_result(struct registry *registry, struct objects *objects,
 int ledger_wait(struct ledger *ledger, const char *tenant, const char *id, uint64_t deadline_ns,
                 struct registry_execution *ret_row, struct err *err);
 
-/* As ledger_read_result. */
-int ledger_fetch_result(struct ledger *ledger, struct registry_execution *row, struct err *err);
-
 #endif

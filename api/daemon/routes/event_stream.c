@@ -168,7 +168,8 @@ static int end_elsewhere(struct event_stream *s, struct registry_execution *row)
     s->finished = true;
     if (!hold_large(s, 3 * row->result_bytes))
         return end_as_too_much(s);
-    if (ledger_fetch_result(s->daemon->ledger, row, &err) < 0 || !row->result)
+    if (ledger_read_result(s->daemon->registry, s->daemon->objects, row, &err) < 0 ||
+        !row->result)
         return add_error(&s->pending, "object_unavailable",
                          err.code ? err.message : "its result was lost");
     return add_stored(&s->pending, row, s->given);

@@ -233,35 +233,31 @@ void store_evict(struct store *store, const char *digest)
         (void)unlinkat(store->objects_fd, digest, 0);
 }
 
-/* Under the lock no object is on its way between its file and its row. */
-static int sweep_one(struct store *store, const char *digest, bool *ret_removed,
-                     struct err *err)
-{
-    _cleanup_store_lock_ struct store *locked = store_lock(store);
+struct sweep {
+    struct store *store;
+    struct err *err;
+    unsigned n;
+};
 
-    return remove_unnamed(locked, digest, ret_removed, err);
+/* Under the lock no object is on its way between its file and its row. */
+static int sweep_one(void *ctx, const struct store_object *object)
+{
+    struct sweep *sweep = ctx;
+    _cleanup_store_lock_ struct store *locked = store_lock(sweep->store);
+    bool removed = false;
+    int r = remove_unnamed(locked, object->digest, &removed, sweep->err);
+
+    sweep->n += removed;
+    if (removed)
+        log_info("store", "removed object=%.12s reason=\"nothing names it\"", object->digest);
+    return r;
 }
 
 int store_sweep(struct store *store, unsigned *ret_n, struct err *err)
 {
-    DIR *dir = fd_opendir(store->objects_fd);
-    struct dirent *entry;
-    int r = 0;
+    struct sweep sweep = {.store = store, .err = err};
+    int r = store_each(store, sweep_one, &sweep, err);
 
-    *ret_n = 0;
-    if (!dir)
-        return err_set_errno(err, errno, "cannot read the folder of objects");
-    while (r == 0 && (entry = readdir(dir))) {
-        bool removed = false;
-
-        if (!is_digest(entry->d_name))
-            continue;
-        r = sweep_one(store, entry->d_name, &removed, err);
-        if (!removed)
-            continue;
-        (*ret_n)++;
-        log_info("store", "removed object=%.12s reason=\"nothing names it\"", entry->d_name);
-    }
-    (void)closedir(dir);
+    *ret_n = sweep.n;
     return r;
 }

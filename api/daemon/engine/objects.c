@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -290,6 +291,28 @@ static struct cluster *cluster_of(struct objects *o)
     return o->cluster;
 }
 
+static int measure(int fd, uint64_t *ret, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read an object");
+    *ret = (uint64_t)st.st_size;
+    return 0;
+}
+
+int objects_open(struct objects *o, const char *digest, struct job_bytes *ret, struct err *err)
+{
+    int fd = objects_get(o, digest, err);
+
+    if (fd < 0)
+        return fd;
+    fd_close(&ret->fd);
+    ret->fd = fd;
+    (void)snprintf(ret->digest, sizeof(ret->digest), "%s", digest);
+    return measure(fd, &ret->len, err);
+}
+
 int objects_get_here(struct objects *o, const char *digest, struct err *err)
 {
     int fd = store_get(o->env.store, digest, err);
@@ -322,16 +345,6 @@ int objects_keep(struct objects *o, const char *digest, int fd, struct err *err)
     if (r < 0)
         return r;
     make_room(o, cluster_of(o), digest, fd);
-    return 0;
-}
-
-static int measure(int fd, uint64_t *ret, struct err *err)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return err_set_errno(err, errno, "cannot read an object");
-    *ret = (uint64_t)st.st_size;
     return 0;
 }
 

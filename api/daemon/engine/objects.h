@@ -8,6 +8,7 @@
 #define SKILLVM_API_DAEMON_ENGINE_OBJECTS_H
 
 #include "api/daemon/cluster/cluster.h"
+#include "api/daemon/machine/job.h"
 #include "api/daemon/registry/registry.h"
 #include "api/daemon/store/store.h"
 #include "api/daemon/store/watermarks.h"
@@ -39,6 +40,9 @@ void objects_destroy(struct objects *objects);
  * -errno.
  */
 int objects_get(struct objects *objects, const char *digest, struct err *err);
+/* The same, with its size and digest, in place of what *ret has open; on success it is its. */
+int objects_open(struct objects *objects, const char *digest, struct job_bytes *ret,
+                 struct err *err);
 /* The same for one that is here: no server is asked. */
 int objects_get_here(struct objects *objects, const char *digest, struct err *err);
 /* In a cluster: keeps here what a file holds, where a row names it. 0 or -errno. */

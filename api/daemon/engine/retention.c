@@ -141,6 +141,36 @@ void retention_use_session(struct retention *r, struct registry_session *row)
         row->used_ns = now_ns;
 }
 
+/* On its own. */
+static int open_here(struct retention *r, const char *tenant, const char *id,
+                     struct registry_session *ret, int *ret_fd, struct err *err)
+{
+    _cleanup_store_lock_ struct store *store = store_lock(r->env.store);
+    int result = registry_session_get(r->env.registry, tenant, id, ret, err);
+
+    if (result < 0)
+        return result;
+    *ret_fd = store_get(store, ret->digest, err);
+    if (*ret_fd < 0)
+        return -EIO;
+    retention_use_session(r, ret);
+    return 0;
+}
+
+int retention_open_session(struct retention *r, struct shared_sessions *shared,
+                           const char *tenant, const char *id, struct registry_session *ret,
+                           int *ret_fd, struct err *err)
+{
+    int result;
+
+    if (!shared)
+        return open_here(r, tenant, id, ret, ret_fd, err);
+    result = shared_sessions_open(shared, tenant, id, ret, ret_fd, err);
+    if (result == 0)
+        retention_use_session(r, ret);
+    return result;
+}
+
 void retention_end_later(struct retention *r, const char *tenant, const char *id,
                          const char *why)
 {

@@ -59,6 +59,14 @@ uint64_t retention_session_expiry(struct retention *r, uint64_t used_ns);
  * cluster know of it with the next pass.
  */
 void retention_use_session(struct retention *r, struct registry_session *row);
+/*
+ * Finds a session, opens what is in it at the same moment, and uses it; shared: of a cluster,
+ * or NULL. *ret_fd is the caller's. 0; -ENOENT also for another tenant's; -ENOMEM; -EIO; in a
+ * cluster what objects_get gives too.
+ */
+int retention_open_session(struct retention *r, struct shared_sessions *shared,
+                           const char *tenant, const char *id, struct registry_session *ret,
+                           int *ret_fd, struct err *err);
 
 /*
  * An execution has ended, and its result could not be stored: each pass tries to have its row

@@ -29,41 +29,16 @@ void session_run_finish(struct session_run *run)
     registry_session_finish(&run->found);
 }
 
-/* Its row and its object, at one moment; on its own. */
-static int find_here(struct session_run *run, struct err *err)
-{
-    _cleanup_store_lock_ struct store *store = store_lock(run->env->store);
-    struct execution *e = run->e;
-    int r = registry_session_get(run->env->registry, e->tenant, e->session, &run->found, err);
-
-    if (r < 0)
-        return r;
-    e->job.session.fd = store_get(store, run->found.digest, err);
-    if (e->job.session.fd < 0)
-        return -EIO;
-    /* A full disk is no reason not to run. */
-    retention_use_session(run->env->retention, &run->found);
-    return 0;
-}
-
-/* In a cluster: what the one before left may have to be read from the servers. */
-static int find_shared(struct session_run *run, struct err *err)
-{
-    struct execution *e = run->e;
-    int r = shared_sessions_open(run->env->sessions, e->tenant, e->session, &run->found,
-                                 &e->job.session.fd, err);
-
-    if (r == 0)
-        retention_use_session(run->env->retention, &run->found);
-    return r;
-}
-
+/* In a cluster what the one before left may have to be read from the servers. */
 static int find(struct session_run *run, struct err *err)
 {
-    int r = run->env->sessions ? find_shared(run, err) : find_here(run, err);
+    const struct execution_env *env = run->env;
+    struct execution *e = run->e;
+    int r = retention_open_session(env->retention, env->sessions, e->tenant, e->session,
+                                   &run->found, &e->job.session.fd, err);
 
     if (r == 0)
-        run->e->job.session.len = run->found.bytes;
+        e->job.session.len = run->found.bytes;
     return r;
 }
 

@@ -89,21 +89,6 @@ static int write_tar(int skill_fd, int tar_fd, uint64_t *ret_bytes)
     return 0;
 }
 
-static int open_packages(const struct tool_probe_env *env, const char *digest,
-                         struct job_bytes *ret, struct err *err)
-{
-    struct stat st;
-    int fd = objects_get(env->objects, digest, err);
-
-    if (fd < 0)
-        return fd;
-    ret->fd = fd;
-    if (fstat(ret->fd, &st) < 0)
-        return err_set_errno(err, errno, "cannot read the skill's packages");
-    ret->len = (uint64_t)st.st_size;
-    return 0;
-}
-
 /* Makes the job, with the tar that it reads. */
 static int prepare(const struct tool_probe_env *env, const struct tool_script *script,
                    struct job *job, struct err *err)
@@ -128,7 +113,7 @@ static int prepare(const struct tool_probe_env *env, const struct tool_script *s
     if (r < 0)
         return err_set_errno(err, -r, "cannot prepare the skill");
     if (script->packages) {
-        r = open_packages(env, script->packages, &job->packages, err);
+        r = objects_open(env->objects, script->packages, &job->packages, err);
         if (r < 0)
             return r;
     }

@@ -12,12 +12,13 @@ enum statement { GET, PUT, FORGET, N_OF_PLACE };
         "INSERT OR REPLACE INTO " table "(one, bucket, revision, noted_ns)"                    \
         " VALUES(1, ?1, ?2, ?3)",                                                              \
         "DELETE FROM " table
+#define OTHERS                                                                                 \
+    "DELETE FROM executions WHERE finished_ns IS NULL"                                         \
+    " AND id IN (SELECT id FROM records WHERE node <> '')"
 #define FORGET_OTHERS (N_OF_PLACE * REGISTRY_PLACES)
 
-static const char *const text[FORGET_OTHERS + 1] = {
-    OF("replica"), OF("records_place"), OF("audit_place"),
-    "DELETE FROM executions WHERE finished_ns IS NULL"
-    " AND id IN (SELECT id FROM records WHERE node <> '')"};
+static const char *const text[FORGET_OTHERS + 1] = {OF("replica"), OF("records_place"),
+                                                    OF("audit_place"), OTHERS};
 #undef OF
 
 const struct registry_statements registry_place_statements = {text, FORGET_OTHERS + 1};

@@ -144,26 +144,9 @@ static bool load_code(struct creation *c, struct http_request *http, struct http
            set_skill(c->e, "", "", c->archive.digest, reply);
 }
 
-static int open_object(struct objects *objects, const char *digest, struct job_bytes *ret,
-                       struct err *err)
-{
-    struct stat st;
-    int fd = objects_get(objects, digest, err);
-
-    if (fd < 0)
-        return fd;
-    fd_close(&ret->fd);
-    ret->fd = fd;
-    if (fstat(fd, &st) < 0)
-        return err_set(err, EIO, "cannot read the skill");
-    ret->len = (uint64_t)st.st_size;
-    (void)snprintf(ret->digest, sizeof(ret->digest), "%s", digest);
-    return 0;
-}
-
 static int open_objects(struct creation *c, const struct registry_skill *row, struct err *err)
 {
-    int r = open_object(c->daemon->objects, row->digest, &c->e->job.skill, err);
+    int r = objects_open(c->daemon->objects, row->digest, &c->e->job.skill, err);
 
     /* Of a row before. */
     free(c->e->packages);
@@ -179,7 +162,7 @@ static int open_objects(struct creation *c, const struct registry_skill *row, st
     if (!row->packages_digest)
         return 0;
     (void)snprintf(c->packages, sizeof(c->packages), "%s", row->packages_digest);
-    return open_object(c->daemon->objects, row->packages_digest, &c->e->job.packages, err);
+    return objects_open(c->daemon->objects, row->packages_digest, &c->e->job.packages, err);
 }
 
 /*

@@ -80,37 +80,12 @@ void route_session_list(void *ctx, struct http_request *request, struct http_rep
     (void)failure_or_json(reply, 200, &w, r, &err);
 }
 
-/* At one moment, on its own. */
-static int look_here(struct daemon *d, const char *tenant, const char *id,
-                     struct registry_session *ret, int *ret_fd, struct err *err)
-{
-    _cleanup_store_lock_ struct store *store = store_lock(d->store);
-    int r = registry_session_get(d->registry, tenant, id, ret, err);
-
-    if (r < 0)
-        return r;
-    *ret_fd = store_get(store, ret->digest, err);
-    if (*ret_fd < 0)
-        return -EIO;
-    retention_use_session(d->retention, ret);
-    return 0;
-}
-
-/*
- * Finds a session that somebody looks at, and opens what is in it. 0; -ENOENT; -ENOMEM; -EIO;
- * in a cluster what objects_get gives too.
+/* Finds a session that somebody looks at, and opens what is in it. As retention_open_session.
  */
 static int look_at(struct daemon *d, const char *tenant, const char *id,
                    struct registry_session *ret, int *ret_fd, struct err *err)
 {
-    int r;
-
-    if (!d->sessions)
-        return look_here(d, tenant, id, ret, ret_fd, err);
-    r = shared_sessions_open(d->sessions, tenant, id, ret, ret_fd, err);
-    if (r == 0)
-        retention_use_session(d->retention, ret);
-    return r;
+    return retention_open_session(d->retention, d->sessions, tenant, id, ret, ret_fd, err);
 }
 
 /* The same of a path. False where there is a reply. */

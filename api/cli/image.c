@@ -64,11 +64,11 @@ static void add_known(cJSON *json, const struct image_stored *image)
 static cJSON *describe(const struct image_stored *image)
 {
     cJSON *json = cJSON_CreateObject(), *from = cJSON_AddObjectToObject(json, "from");
-    char path[PATH_MAX], file[IMAGE_NAME_SIZE + 16];
+    char path[PATH_MAX];
 
-    (void)snprintf(file, sizeof(file), "%s.erofs", image->name);
     cJSON_AddStringToObject(json, "name", image->name);
-    cJSON_AddStringToObject(json, "path", cli_join(image->folder, file, path));
+    cJSON_AddStringToObject(json, "path",
+                            image_path(image->folder, image->name, IMAGE_ITSELF, path));
     cJSON_AddNumberToObject(json, "bytes", (double)image->bytes);
     cJSON_AddBoolToObject(json, "installation", image->is_shipped);
     (void)verbs_add_text(from, "recipe", image->recipe[0] ? image->recipe : NULL);
@@ -134,13 +134,10 @@ static int list(const struct cli *cli, const struct options *options)
 /* The SHA-256 of the image's file. 0 or -errno with err. */
 static int digest(const struct image_stored *image, char ret[SHA256_HEX_SIZE], struct err *err)
 {
-    char file[IMAGE_NAME_SIZE + 16], path[PATH_MAX];
-    int r;
-
-    (void)snprintf(file, sizeof(file), "%s.erofs", image->name);
-    _cleanup_fd_ int fd = open(cli_join(image->folder, file, path), O_RDONLY | O_CLOEXEC);
-
-    r = fd < 0 ? -errno : sha256_of_fd(fd, ret);
+    char path[PATH_MAX];
+    _cleanup_fd_ int fd =
+        open(image_path(image->folder, image->name, IMAGE_ITSELF, path), O_RDONLY | O_CLOEXEC);
+    int r = fd < 0 ? -errno : sha256_of_fd(fd, ret);
     return r < 0 ? err_set_errno(err, -r, "%s", path) : 0;
 }
 
@@ -148,11 +145,9 @@ static int digest(const struct image_stored *image, char ret[SHA256_HEX_SIZE], s
 static void add_debian(cJSON *json, const struct image_stored *image)
 {
     cJSON *array = cJSON_AddArrayToObject(json, "debian_packages");
-    char file[IMAGE_NAME_SIZE + 16], path[PATH_MAX], line[512];
-    FILE *lines;
+    char path[PATH_MAX], line[512];
+    FILE *lines = fopen(image_path(image->folder, image->name, ".packages", path), "re");
 
-    (void)snprintf(file, sizeof(file), "%s.packages", image->name);
-    lines = fopen(cli_join(image->folder, file, path), "re");
     while (lines && fgets(line, sizeof(line), lines)) {
         line[strcspn(line, " \n")] = '\0';
         cJSON_AddItemToArray(array, cJSON_CreateString(line));

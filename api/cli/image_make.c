@@ -130,12 +130,13 @@ static int move_parts(const struct cli *cli, const struct order *order, const ch
                       struct err *err)
 {
     for (size_t i = 0; image_parts[i]; i++) {
-        char file[IMAGE_NAME_SIZE + 16], from[PATH_MAX], to[PATH_MAX];
+        const char *part = image_parts[i];
+        char from[PATH_MAX], to[PATH_MAX];
 
-        (void)snprintf(file, sizeof(file), "%s%s", name, image_parts[i]);
-        if (rename(cli_join(order->staging, file, from), cli_join(cli->images_dir, file, to)) <
-            0)
-            return err_set_errno(err, errno, "cannot move %s to %s", file, cli->images_dir);
+        if (rename(image_path(order->staging, name, part, from),
+                   image_path(cli->images_dir, name, part, to)) < 0)
+            return err_set_errno(err, errno, "cannot move %s%s to %s", name, part,
+                                 cli->images_dir);
     }
     return 0;
 }

@@ -1,37 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/image_recipes.h"
 
-#include <dirent.h>
-#include <errno.h>
+#include "api/skill/image_recipes.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The name of a file with an ending, as an image may be called so. False where it is none. */
-static bool take_name(const char *file, const char *ending, char ret[IMAGE_NAME_SIZE])
+static int add_name(void *ctx, const struct image_file *file, struct err *err)
 {
-    const size_t n = image_name_length(file);
-
-    if (n == 0 || n >= IMAGE_NAME_SIZE || strcmp(file + n, ending) != 0)
-        return false;
-    (void)snprintf(ret, IMAGE_NAME_SIZE, "%.*s", (int)n, file);
-    return true;
-}
-
-static int add_folder(const char *folder, const char *ending, struct skill_strings *ret)
-{
-    struct dirent **found = NULL;
-    int r = 0, n = scandir(folder, &found, NULL, alphasort);
-
-    for (int i = 0; i < n; i++) {
-        char name[IMAGE_NAME_SIZE];
-
-        if (r == 0 && take_name(found[i]->d_name, ending, name))
-            r = skill_strings_add(ret, "%s", name);
-        free(found[i]);
-    }
-    free(found);
-    return r;
+    (void)err;
+    return skill_strings_add(ctx, "%s", file->name);
 }
 
 /* Those of the installation's recipes that have a manifest of what they bring, and all of the
@@ -39,9 +18,11 @@ static int add_folder(const char *folder, const char *ending, struct skill_strin
 static int find_names(const struct cli *cli, struct skill_strings *ret)
 {
     char folder[PATH_MAX];
-    int r = add_folder(cli->share_dir, ".manifest", ret);
+    int r = image_files_each(cli->share_dir, ".manifest", add_name, ret, NULL);
 
-    return r < 0 ? r : add_folder(cli_join(cli->images_dir, "recipes", folder), ".yaml", ret);
+    return r < 0 ? r
+                 : image_files_each(cli_join(cli->images_dir, IMAGE_RECIPES_FOLDER, folder),
+                                    ".yaml", add_name, ret, NULL);
 }
 
 int image_recipes_find(const struct cli *cli, const struct image_store *store,

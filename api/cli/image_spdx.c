@@ -21,15 +21,14 @@ static const char *assign(char out[96], const char *name, const char *value)
 int image_write_spdx(const struct cli *cli, const struct image_stored *image, const char *hex,
                      struct err *err)
 {
-    char script[PATH_MAX], list[PATH_MAX], file[IMAGE_NAME_SIZE + 16];
+    char script[PATH_MAX], list[PATH_MAX];
     char version[96], space[96], created[96], time_text[32] = "";
     struct stat st;
     struct tm tm;
     pid_t pid;
 
     (void)cli_join(cli->share_dir, "images/spdx.awk", script);
-    (void)snprintf(file, sizeof(file), "%s.packages", image->name);
-    (void)cli_join(image->folder, file, list);
+    (void)image_path(image->folder, image->name, ".packages", list);
     if (access(script, R_OK) < 0)
         return err_set_errno(err, errno, "%s", script);
     if (stat(list, &st) < 0 || !gmtime_r(&st.st_mtime, &tm))

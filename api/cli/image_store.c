@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cli/image_store.h"
 
+#include "api/skill/image_list.h"
 #include "base/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,12 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define USUAL      "python"
-#define SUFFIX     ".erofs"
 #define ORIGIN_MAX 4096
 
-const char *const image_parts[] = {".modules", ".packages", ".manifest", ".origin",
-                                   ".sha256",  SUFFIX,      NULL};
+const char *const image_parts[] = {".modules", ".packages",  ".manifest", ".origin",
+                                   ".sha256",  IMAGE_ITSELF, NULL};
 
 int image_check_name(const char *name, struct err *err)
 {
@@ -46,12 +44,20 @@ static void take_line(const char *text, const char *key, char *ret, size_t size)
     }
 }
 
+const char *image_path(const char *folder, const char *name, const char *part, char *out)
+{
+    char file[IMAGE_NAME_SIZE + 16];
+
+    (void)snprintf(file, sizeof(file), "%s%s", name, part);
+    return cli_join(folder, file, out);
+}
+
 static void read_origin(struct image_stored *image)
 {
-    char path[PATH_MAX], name[IMAGE_NAME_SIZE + 16], text[ORIGIN_MAX];
+    char path[PATH_MAX], text[ORIGIN_MAX];
 
-    (void)snprintf(name, sizeof(name), "%s.origin", image->name);
-    if (fd_read_text(cli_join(image->folder, name, path), text, sizeof(text)) < 0)
+    if (fd_read_text(image_path(image->folder, image->name, ".origin", path), text,
+                     sizeof(text)) < 0)
         return;
     take_line(text, "recipe", image->recipe, sizeof(image->recipe));
     take_line(text, "archive", image->archive, sizeof(image->archive));
@@ -59,61 +65,48 @@ static void read_origin(struct image_stored *image)
     take_line(text, "digest", image->digest, sizeof(image->digest));
 }
 
-static int add(struct image_store *store, const char *folder, bool is_shipped, const char *file,
-               struct err *err)
+struct reading {
+    struct image_store *store;
+    bool is_shipped;
+};
+
+static int add(void *ctx, const struct image_file *file, struct err *err)
 {
+    const struct reading *reading = ctx;
+    struct image_store *store = reading->store;
     struct image_stored *image = &store->list[store->n];
-    const size_t n = strlen(file) - strlen(SUFFIX);
-    char path[PATH_MAX], name[IMAGE_NAME_SIZE];
+    char path[PATH_MAX];
     struct err ignored = {0};
     struct stat st;
 
-    (void)snprintf(name, sizeof(name), "%.*s", (int)n, file);
-    if (stat(cli_join(folder, file, path), &st) < 0 || image_store_find(store, name))
+    if (stat(image_path(file->folder, file->name, IMAGE_ITSELF, path), &st) < 0 ||
+        image_store_find(store, file->name))
         return 0;
     if (store->n == IMAGE_STORE_MAX)
         return err_set(err, E2BIG, "there are more than %u images", IMAGE_STORE_MAX);
     store->n++;
-    *image = (struct image_stored){
-        .folder = folder, .is_shipped = is_shipped, .bytes = (uint64_t)st.st_size};
-    strcpy(image->name, name);
+    *image = (struct image_stored){.folder = file->folder,
+                                   .is_shipped = reading->is_shipped,
+                                   .bytes = (uint64_t)st.st_size};
+    strcpy(image->name, file->name);
     read_origin(image);
-    return image_manifest_read(folder, name, &image->manifest, &ignored) == -ENOMEM
+    return image_manifest_read(file->folder, file->name, &image->manifest, &ignored) == -ENOMEM
                ? err_no_memory(err)
                : 0;
 }
 
-static int is_image(const struct dirent *entry)
-{
-    const size_t n = image_name_length(entry->d_name);
-
-    return n > 0 && n < IMAGE_NAME_SIZE && strcmp(entry->d_name + n, SUFFIX) == 0;
-}
-
-static int read_folder(struct image_store *store, const char *folder, bool is_shipped,
-                       struct err *err)
-{
-    struct dirent **found = NULL;
-    int r = 0, n = scandir(folder, &found, is_image, alphasort);
-
-    for (int i = 0; i < n && r == 0; i++)
-        r = add(store, folder, is_shipped, found[i]->d_name, err);
-    for (int i = 0; i < n; i++)
-        free(found[i]);
-    free(found);
-    return r;
-}
-
 int image_store_read(const struct cli *cli, struct image_store *ret, struct err *err)
 {
+    const struct image_file usual = {.folder = cli->share_dir, .name = IMAGE_USUAL};
+    struct reading shipped = {ret, true}, made = {ret, false};
     int r;
 
     ret->n = 0;
-    r = add(ret, cli->share_dir, true, USUAL SUFFIX, err);
+    r = add(&shipped, &usual, err);
     if (r < 0)
         return r;
-    r = read_folder(ret, cli->share_dir, true, err);
-    return r < 0 ? r : read_folder(ret, cli->images_dir, false, err);
+    r = image_files_each(cli->share_dir, IMAGE_ITSELF, add, &shipped, err);
+    return r < 0 ? r : image_files_each(cli->images_dir, IMAGE_ITSELF, add, &made, err);
 }
 
 void image_store_finish(struct image_store *store)
@@ -157,10 +150,10 @@ int image_store_remove(const struct cli *cli, const char *name, struct err *err)
     while (image_parts[n])
         n++;
     while (n-- > 0) {
-        char file[IMAGE_NAME_SIZE + 16], path[PATH_MAX];
+        char path[PATH_MAX];
 
-        (void)snprintf(file, sizeof(file), "%s%s", name, image_parts[n]);
-        if (unlink(cli_join(cli->images_dir, file, path)) < 0 && errno != ENOENT)
+        if (unlink(image_path(cli->images_dir, name, image_parts[n], path)) < 0 &&
+            errno != ENOENT)
             return err_set_errno(err, errno, "cannot remove %s", path);
     }
     return 0;

@@ -46,8 +46,12 @@ const struct image_stored *image_store_find(const struct image_store *store, con
 /* Whether a name can be an image's. 0 or -EINVAL with err. */
 int image_check_name(const char *name, struct err *err);
 
+#define IMAGE_ITSELF ".erofs"
 /* The endings of an image's files, the image's own last; ends with NULL. */
 extern const char *const image_parts[];
+/* The path of an image's file in a folder, "" where that is too long. Returns out (PATH_MAX
+   bytes). */
+const char *image_path(const char *folder, const char *name, const char *part, char *out);
 /* Makes the folder and holds it: a descriptor of a lock, or -errno. Others wait. */
 int image_store_hold(const struct cli *cli, struct err *err);
 /* Removes the files of one that was made here, the image first. 0 or -errno. */

@@ -14,94 +14,100 @@
 #define IMAGE    ".erofs"
 #define MANIFEST ".manifest"
 
-/* The length of the name in that of a file that ends so, 0: it is no image's. */
-static size_t name_length(const char *file, const char *end)
+int image_files_each(const char *folder, const char *end, image_file_fn *take, void *ctx,
+                     struct err *err)
 {
-    size_t n = image_name_length(file);
+    struct dirent **found = NULL;
+    int n = scandir(folder, &found, NULL, alphasort), r = 0;
 
-    return n < IMAGE_NAME_SIZE && strcmp(file + n, end) == 0 ? n : 0;
+    for (int i = 0; i < n; i++) {
+        struct image_file file = {.folder = folder, .file = found[i]->d_name};
+
+        if (r == 0 && image_name_in(file.file, end, file.name))
+            r = take(ctx, &file, err);
+        free(found[i]);
+    }
+    free(found);
+    return r;
 }
 
-static int is_image(const struct dirent *entry)
+struct trial {
+    image_file_fn *take;
+    struct image_list *images;
+    image_list_left_fn *left;
+    void *ctx;
+};
+
+static int take_or_leave(void *ctx, const struct image_file *file, struct err *err)
 {
-    return name_length(entry->d_name, IMAGE) > 0;
+    const struct trial *trial = ctx;
+    struct err why = {0};
+
+    (void)err;
+    if (trial->take(trial->images, file, &why) < 0 && why.code)
+        trial->left(trial->ctx, file->file, &why);
+    return 0;
 }
 
-static int is_other(const struct dirent *entry)
+void image_files_try(const char *folder, const char *end, image_file_fn *take,
+                     struct image_list *images, image_list_left_fn *left, void *ctx)
 {
-    return is_image(entry) && strcmp(entry->d_name, IMAGE_USUAL IMAGE) != 0;
+    struct trial trial = {take, images, left, ctx};
+
+    (void)image_files_each(folder, end, take_or_leave, &trial, NULL);
 }
 
-static int is_manifest(const struct dirent *entry)
-{
-    return name_length(entry->d_name, MANIFEST) > 0;
-}
-
-static int add(struct image_list *images, const char *folder, const char *name, size_t len,
-               struct err *err)
+static int add(struct image_list *images, const struct image_file *file, struct err *err)
 {
     struct image_listed *image = &images->list[images->n];
     struct stat st = {0};
     char path[PATH_MAX];
 
     images->n++;
-    (void)snprintf(image->name, sizeof(image->name), "%.*s", (int)len, name);
-    (void)snprintf(path, sizeof(path), "%.4000s/%s" IMAGE, folder, image->name);
+    strcpy(image->name, file->name);
+    (void)snprintf(path, sizeof(path), "%.4000s/%s" IMAGE, file->folder, file->name);
     if (stat(path, &st) == 0)
         image->bytes = (uint64_t)st.st_size;
-    return image_manifest_read(folder, image->name, &image->manifest, err);
+    return image_manifest_read(file->folder, file->name, &image->manifest, err);
 }
 
-static int add_here(struct image_list *images, const char *folder, const char *file,
-                    struct err *err)
+static int add_here(void *ctx, const struct image_file *file, struct err *err)
 {
+    struct image_list *images = ctx;
+
+    /* The usual one comes again with the others. */
+    if (image_list_any(images, file->name))
+        return 0;
     if (images->n == IMAGE_LIST_HERE_MAX)
-        return err_set(err, E2BIG, "%s holds more than %u images", folder, IMAGE_LIST_HERE_MAX);
+        return err_set(err, E2BIG, "%s holds more than %u images", file->folder,
+                       IMAGE_LIST_HERE_MAX);
     images->list[images->n].here = true;
     images->n_here++;
-    return add(images, folder, file, name_length(file, IMAGE), err);
+    return add(images, file, err);
 }
 
 /* What there is no room for is only not told of. */
-static int add_other(struct image_list *images, const char *folder, const char *file,
-                     struct err *err)
+static int add_other(void *ctx, const struct image_file *file, struct err *err)
 {
-    size_t len = name_length(file, MANIFEST);
+    struct image_list *images = ctx;
 
-    for (unsigned i = 0; i < images->n; i++)
-        if (strlen(images->list[i].name) == len &&
-            strncmp(images->list[i].name, file, len) == 0)
-            return 0;
-    return images->n == IMAGE_LIST_MAX ? 0 : add(images, folder, file, len, err);
-}
-
-static int
-add_each(struct image_list *images, const char *folder, int (*is_one)(const struct dirent *),
-         int (*add_one)(struct image_list *, const char *, const char *, struct err *),
-         struct err *err)
-{
-    struct dirent **found = NULL;
-    /* Where there is no folder the one that is missing from it is told. */
-    int n = scandir(folder, &found, is_one, alphasort), r = 0;
-
-    for (int i = 0; i < n && r == 0; i++)
-        r = add_one(images, folder, found[i]->d_name, err);
-    for (int i = 0; i < n; i++)
-        free(found[i]);
-    free(found);
-    return r;
+    return images->n == IMAGE_LIST_MAX || image_list_any(images, file->name)
+               ? 0
+               : add(images, file, err);
 }
 
 int image_list_read(const char *folder, struct image_list *ret, struct err *err)
 {
+    const struct image_file usual = {.folder = folder, .name = IMAGE_USUAL};
     int r;
 
     memset(ret, 0, sizeof(*ret));
-    r = add_here(ret, folder, IMAGE_USUAL IMAGE, err);
+    r = add_here(ret, &usual, err);
     if (r < 0)
         return r;
-    r = add_each(ret, folder, is_other, add_here, err);
-    return r < 0 ? r : add_each(ret, folder, is_manifest, add_other, err);
+    /* Where there is no folder the one that is missing from it is told. */
+    r = image_files_each(folder, IMAGE, add_here, ret, err);
+    return r < 0 ? r : image_files_each(folder, MANIFEST, add_other, ret, err);
 }
 
 void image_list_forget(struct image_list *images, unsigned place)
@@ -156,11 +162,11 @@ int image_list_admit(struct image_list *images, struct image_listed *image)
     return (int)place;
 }
 
-static int insert(struct image_list *images, const char *folder, const char *file,
-                  struct err *err)
+static int insert(void *ctx, const struct image_file *file, struct err *err)
 {
+    struct image_list *images = ctx;
     struct image_list one = {0};
-    int r = add(&one, folder, file, name_length(file, IMAGE), err);
+    int r = add(&one, file, err);
 
     if (r < 0)
         return r;
@@ -174,17 +180,7 @@ static int insert(struct image_list *images, const char *folder, const char *fil
 void image_list_read_made(const char *folder, struct image_list *images,
                           image_list_left_fn *left, void *ctx)
 {
-    struct dirent **found = NULL;
-    int n = scandir(folder, &found, is_image, alphasort);
-
-    for (int i = 0; i < n; i++) {
-        struct err why = {0};
-
-        if (insert(images, folder, found[i]->d_name, &why) < 0)
-            left(ctx, found[i]->d_name, &why);
-        free(found[i]);
-    }
-    free(found);
+    image_files_try(folder, IMAGE, insert, images, left, ctx);
     image_recipes_read(folder, images, left, ctx);
 }
 

@@ -38,13 +38,30 @@ struct image_list {
     struct image_listed list[IMAGE_LIST_MAX];
 };
 
+/* One of the files of images in a folder. */
+struct image_file {
+    const char *folder, *file; /* borrowed; file is its name there */
+    char name[IMAGE_NAME_SIZE];
+};
+/* 0 to go on, or -errno. */
+typedef int image_file_fn(void *ctx, const struct image_file *file, struct err *err);
+/*
+ * Calls take for each file "NAME<end>" of a folder, by name. The first failure of it ends this
+ * and is returned, else 0. Where there is no folder there are no files.
+ */
+int image_files_each(const char *folder, const char *end, image_file_fn *take, void *ctx,
+                     struct err *err);
+/* Told of an image or a recipe that is left out. */
+typedef void image_list_left_fn(void *ctx, const char *file, const struct err *why);
+/* The same with a list, where a failure of one ends nothing: left is told, if take says why. */
+void image_files_try(const char *folder, const char *end, image_file_fn *take,
+                     struct image_list *images, image_list_left_fn *left, void *ctx);
+
 /*
  * Reads what there is in a folder. -EINVAL for a manifest that is none; -E2BIG for more than
  * IMAGE_LIST_HERE_MAX images; -errno. The caller finishes *ret in any case.
  */
 int image_list_read(const char *folder, struct image_list *ret, struct err *err);
-/* Told of an image or a recipe that is left out. */
-typedef void image_list_left_fn(void *ctx, const char *file, const struct err *why);
 /*
  * Adds what was made here: the images "NAME.erofs" of another folder, which need not be there,
  * by name and behind those that are here; then, as images that are not here, what its recipes

@@ -20,6 +20,15 @@ size_t image_name_length(const char *text)
     return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-");
 }
 
+bool image_name_in(const char *file, const char *end, char ret[IMAGE_NAME_SIZE])
+{
+    const size_t n = image_name_length(file);
+    const bool is_one = n > 0 && n < IMAGE_NAME_SIZE && strcmp(file + n, end) == 0;
+
+    (void)snprintf(ret, IMAGE_NAME_SIZE, "%.*s", is_one ? (int)n : 0, file);
+    return is_one;
+}
+
 /* What is listed goes into JSON, logs and terminals. */
 static bool is_text(const char *line)
 {

@@ -21,6 +21,8 @@
 
 /* How much of text is a name of an image: lower-case letters, digits and hyphens. */
 size_t image_name_length(const char *text);
+/* The name of an image in that of a file which is "NAME<end>". False, and "": it is none. */
+bool image_name_in(const char *file, const char *end, char ret[IMAGE_NAME_SIZE]);
 
 struct image_manifest {
     bool known;

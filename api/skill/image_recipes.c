@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,24 +23,6 @@ struct reader {
     const struct image_list *images;
 };
 
-/* The name of an image in that of its recipe's file. 0 or -EINVAL. */
-static int take_name(const char *file, char ret[IMAGE_NAME_SIZE])
-{
-    const size_t n = image_name_length(file);
-
-    if (n == 0 || n >= IMAGE_NAME_SIZE || strcmp(file + n, SUFFIX) != 0)
-        return -EINVAL;
-    (void)snprintf(ret, IMAGE_NAME_SIZE, "%.*s", (int)n, file);
-    return 0;
-}
-
-static int is_recipe(const struct dirent *entry)
-{
-    char name[IMAGE_NAME_SIZE];
-
-    return take_name(entry->d_name, name) == 0;
-}
-
 /* -ENOENT, without a message: there is none. */
 static int load(const char *folder, const char *name, struct yamltree **ret, struct err *err)
 {
@@ -51,8 +32,7 @@ static int load(const char *folder, const char *name, struct yamltree **ret, str
     ssize_t n;
     int r;
 
-    (void)snprintf(path, sizeof(path), "%.4000s/" IMAGE_RECIPES_FOLDER "/%s" SUFFIX, folder,
-                   name);
+    (void)snprintf(path, sizeof(path), "%.4010s/%s" SUFFIX, folder, name);
     _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0)
@@ -113,7 +93,7 @@ static int take_base(const struct reader *reader, const char *file, unsigned dep
 
     if (depth == EXTENDS_MAX)
         return err_set(err, EINVAL, "too many recipes extend one another");
-    if (take_name(file, name) < 0)
+    if (!image_name_in(file, SUFFIX, name))
         return err_set(err, EINVAL, "\"%.64s\", which it extends, is no recipe", file);
     r = load(reader->folder, name, &base, err);
     if (r == -ENOENT)
@@ -146,24 +126,25 @@ static int take(const struct reader *reader, const struct yamltree *recipe, unsi
     return 0;
 }
 
-static int add(const struct reader *reader, const char *name, struct image_list *images,
-               struct err *err)
+static int add(void *ctx, const struct image_file *file, struct err *err)
 {
     _cleanup_(yamltree_destroy) struct yamltree *recipe = NULL;
     _cleanup_image_manifest_ struct image_manifest manifest = {.known = true};
+    struct image_list *images = ctx;
+    const struct reader reader = {file->folder, images};
     const char *said;
     int r;
 
-    if (image_list_any(images, name))
+    if (image_list_any(images, file->name))
         return 0;
-    r = load(reader->folder, name, &recipe, err);
+    r = load(reader.folder, file->name, &recipe, err);
     if (r < 0)
         return r;
     said = text_of(recipe, "name");
-    if (!said || strcmp(said, name) != 0)
+    if (!said || strcmp(said, file->name) != 0)
         return 0;
-    strcpy(manifest.name, name);
-    r = take(reader, recipe, 1, &manifest, err);
+    strcpy(manifest.name, file->name);
+    r = take(&reader, recipe, 1, &manifest, err);
     if (r == 0)
         image_list_tell(images, &manifest);
     return r;
@@ -172,21 +153,8 @@ static int add(const struct reader *reader, const char *name, struct image_list 
 void image_recipes_read(const char *folder, struct image_list *images, image_list_left_fn *left,
                         void *ctx)
 {
-    const struct reader reader = {folder, images};
-    struct dirent **found = NULL;
     char path[PATH_MAX];
-    int n;
 
     (void)snprintf(path, sizeof(path), "%.4000s/" IMAGE_RECIPES_FOLDER, folder);
-    n = scandir(path, &found, is_recipe, alphasort);
-    for (int i = 0; i < n; i++) {
-        char name[IMAGE_NAME_SIZE];
-        struct err why = {0};
-
-        (void)take_name(found[i]->d_name, name);
-        if (add(&reader, name, images, &why) < 0 && why.code)
-            left(ctx, found[i]->d_name, &why);
-        free(found[i]);
-    }
-    free(found);
+    image_files_try(path, SUFFIX, add, images, left, ctx);
 }

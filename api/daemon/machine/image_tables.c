@@ -59,14 +59,11 @@ static bool has_change(const struct image_changes *changes, const char *name)
 static void note_left_out(void *ctx, const char *file, const struct err *why)
 {
     char name[IMAGE_NAME_SIZE];
-    size_t n = image_name_length(file);
 
-    if (strcmp(file + n, ".erofs") != 0) {
+    if (image_name_in(file, ".erofs", name))
+        note(ctx, IMAGE_REFUSED, name, why);
+    else
         log_warn("images", "file=\"%s\" reason=\"%s\"", file, why->message);
-        return;
-    }
-    (void)snprintf(name, sizeof(name), "%.*s", (int)n, file);
-    note(ctx, IMAGE_REFUSED, name, why);
 }
 
 static void free_images(struct images *images)

@@ -12,6 +12,7 @@
 #define PAGE_MAX  200
 #define PAGES_MAX 10000 /* a daemon that never ends its list ends here */
 
+CLEANUP_WITH(cJSON *, cJSON_Delete)
 CLEANUP_WITH(char *, cJSON_free)
 
 char *admin_path(const char *collection, const char *id)
@@ -70,24 +71,16 @@ static int get_page(const struct cli *cli, const char *collection, const char *q
 {
     struct skillvm_error error;
     _cleanup_free_ char *path = NULL;
-    char *text = NULL;
-    cJSON *page;
+    _cleanup_(cJSON_Delete) cJSON *page = NULL;
 
     if (asprintf(&path, "/v1/admin/%s?limit=%d%s%s%s%s", collection, PAGE_MAX, query ? "&" : "",
                  query ? query : "", *cursor ? "&cursor=" : "", *cursor ? *cursor : "") < 0)
         return verbs_no_memory();
     skillvm_free(*cursor);
     *cursor = NULL;
-    if (skillvm_request(cli->client, "GET", path, NULL, &text, &error) < 0)
+    if (remote_request_json(cli->client, "GET", path, &page, &error) < 0)
         return remote_failed(cli, &error);
-    page = cJSON_Parse(text);
-    skillvm_free(text);
-    if (!page) {
-        cli_say("the daemon's answer cannot be read");
-        return CLI_FAILED;
-    }
     *cursor = take_page(page, collection, all);
-    cJSON_Delete(page);
     return 0;
 }
 

@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,17 +18,12 @@ static int reload(const struct cli *cli, cJSON **ret, struct err *err)
 {
     _cleanup_(skillvm_close) struct skillvm *client = NULL;
     struct skillvm_error error;
-    char *text = NULL;
     int r = remote_open(cli, &client, err);
 
     if (r < 0)
         return r;
-    r = skillvm_request(client, "POST", "/v1/admin/images/reload", NULL, &text, &error);
-    if (r < 0)
-        return err_set(err, -r, "%s", error.message);
-    *ret = cJSON_Parse(text);
-    skillvm_free(text);
-    return *ret ? 0 : err_set(err, EPROTO, "its answer is no JSON");
+    r = remote_request_json(client, "POST", "/v1/admin/images/reload", ret, &error);
+    return r < 0 ? err_set(err, -r, "%s", error.message) : 0;
 }
 
 static bool has_name(const cJSON *names, const char *name)

@@ -30,17 +30,20 @@ int remote_open(const struct cli *cli, struct skillvm **ret_client, struct err *
     return 0;
 }
 
-/* The JSON that a GET answers, or NULL; the caller deletes it. */
-static cJSON *get_json(const struct cli *cli, const char *path)
+int remote_request_json(struct skillvm *client, const char *method, const char *path,
+                        cJSON **ret, struct skillvm_error *error)
 {
     char *text = NULL;
-    cJSON *json;
+    int r = skillvm_request(client, method, path, NULL, &text, error);
 
-    if (skillvm_request(cli->client, "GET", path, NULL, &text, NULL) < 0)
-        return NULL;
-    json = cJSON_Parse(text);
+    if (r < 0)
+        return r;
+    *ret = cJSON_Parse(text);
     skillvm_free(text);
-    return json;
+    if (!*ret && error)
+        *error = (struct skillvm_error){.code = EPROTO,
+                                        .message = "the daemon's answer cannot be read"};
+    return *ret ? 0 : -EPROTO;
 }
 
 /* Whether the daemon says to the operator that it does not know the tenant to work for. */
@@ -56,10 +59,11 @@ static bool is_no_tenant(const struct cli *cli)
 /* The end of a message on a tenant that is not there: the names of some that are. */
 static void list_tenants(const struct cli *cli, char *out, size_t size)
 {
-    cJSON *json = get_json(cli, "/v1/admin/tenants?limit=10");
+    _cleanup_(cJSON_Delete) cJSON *json = NULL;
     const char *before = "; there is ";
     const cJSON *item;
 
+    (void)remote_request_json(cli->client, "GET", "/v1/admin/tenants?limit=10", &json, NULL);
     cJSON_ArrayForEach(item, verbs_member(json, "tenants")) {
         const size_t used = strlen(out);
 
@@ -71,7 +75,6 @@ static void list_tenants(const struct cli *cli, char *out, size_t size)
     if (verbs_text(json, "next_cursor"))
         (void)snprintf(out + strlen(out), size - strlen(out), "%s",
                        ", … (`skillvm tenant list`)");
-    cJSON_Delete(json);
 }
 
 /* Whether the operator works for a tenant that is not there; out then has which ones are. */
@@ -143,7 +146,7 @@ void remote_hint_skill(const cJSON *skills, const char *name, char out[NEAREST_H
             nearest_offer(&nearest, verbs_text(item, "name"));
     }
     (void)nearest_hint(&nearest, out);
-    if (cJSON_IsArray(skills) && !skills->child)
+    if (cJSON_IsArray(skills) && cJSON_GetArraySize(skills) == 0)
         (void)snprintf(out, NEAREST_HINT_SIZE, "%s", REMOTE_NO_SKILLS);
 }
 
@@ -156,7 +159,7 @@ int remote_failed_skill(const struct cli *cli, const struct skillvm_error *error
 
     (void)remote_explain(cli, error, &err);
     if (error->http_status == 404) {
-        skills = get_json(cli, "/v1/skills");
+        (void)remote_request_json(cli->client, "GET", "/v1/skills", &skills, NULL);
         remote_hint_skill(skills, name, advice);
     }
     cli_say("%s%s", err.message, advice);

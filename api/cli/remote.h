@@ -11,6 +11,12 @@ struct cJSON;
 
 /* The daemon of these places; nothing is sent yet. 0, or -errno with err. */
 int remote_open(const struct cli *cli, struct skillvm **ret_client, struct err *err);
+/*
+ * Asks for a path without a body. 0 with the answer's JSON, which the caller deletes, or -errno
+ * with error, which may be NULL: also for an answer that is no JSON.
+ */
+int remote_request_json(struct skillvm *client, const char *method, const char *path,
+                        struct cJSON **ret, struct skillvm_error *error);
 /* Makes the error one of ours, with what can be done about it. Returns -code. */
 int remote_explain(const struct cli *cli, const struct skillvm_error *error, struct err *err);
 /* Of struct skillvm_events: an interrupt ends the wait. */

@@ -3,8 +3,8 @@
 #include "api/cli/cli.h"
 #include "api/cli/daemon.h"
 #include "api/cli/mark.h"
+#include "api/cli/remote.h"
 #include "api/cli/verbs.h"
-#include "api/client/skillvm.h"
 #include "api/host/host.h"
 
 #include <cjson/cJSON.h>
@@ -72,17 +72,13 @@ static void take_check(const cJSON *checks, const char *name, char out[ERR_MESSA
 /* What /ready says of the jail and of the cluster, where it is ready. */
 static void read_checks(struct skillvm *client, struct status *s)
 {
-    struct skillvm_error why = {0};
-    char *text = NULL;
-    cJSON *json;
+    cJSON *json = NULL;
 
-    if (skillvm_request(client, "GET", "/ready", NULL, &text, &why) < 0)
+    if (remote_request_json(client, "GET", "/ready", &json, NULL) < 0)
         return;
-    json = cJSON_Parse(text);
     take_check(cJSON_GetObjectItem(json, "checks"), "isolation", s->isolation);
     take_check(cJSON_GetObjectItem(json, "checks"), "cluster", s->cluster);
     cJSON_Delete(json);
-    skillvm_free(text);
 }
 
 static int read_status(const struct cli *cli, struct status *s, struct err *err)

@@ -122,6 +122,13 @@ int remote_explain(const struct cli *cli, const struct skillvm_error *error, str
     return err_set(err, error->code, "%s%s", error->message, advice);
 }
 
+int remote_note_id(void *ctx, const char *execution_id, const char *status)
+{
+    (void)status;
+    (void)snprintf(ctx, REMOTE_ID_SIZE, "%s", execution_id);
+    return 0;
+}
+
 int remote_should_stop(void *ctx)
 {
     (void)ctx;

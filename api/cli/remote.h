@@ -19,6 +19,9 @@ int remote_request_json(struct skillvm *client, const char *method, const char *
                         struct cJSON **ret, struct skillvm_error *error);
 /* Makes the error one of ours, with what can be done about it. Returns -code. */
 int remote_explain(const struct cli *cli, const struct skillvm_error *error, struct err *err);
+#define REMOTE_ID_SIZE 128
+/* Of struct skillvm_events: has the execution's id in ctx, REMOTE_ID_SIZE bytes. */
+int remote_note_id(void *ctx, const char *execution_id, const char *status);
 /* Of struct skillvm_events: an interrupt ends the wait. */
 int remote_should_stop(void *ctx);
 /* Says the error and what can be done about it. Returns CLI_FAILED. */

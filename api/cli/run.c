@@ -43,9 +43,9 @@ struct run_command {
     bool running; /* the skill's process was started: standard error is its own */
     struct progress progress;
     char progress_text[64];
-    char id[128];   /* of the execution once the daemon has said it, else "" */
-    char *result;   /* owned; its JSON */
-    struct err err; /* of writing its output */
+    char id[REMOTE_ID_SIZE]; /* of the execution once the daemon has said it, else "" */
+    char *result;            /* owned; its JSON */
+    struct err err;          /* of writing its output */
 };
 
 static int should_stop(void *ctx)
@@ -89,7 +89,7 @@ static int on_status(void *ctx, const char *execution_id, const char *status)
 {
     struct run_command *run = ctx;
 
-    (void)snprintf(run->id, sizeof(run->id), "%s", execution_id);
+    (void)remote_note_id(run->id, execution_id, status);
     if (strcmp(status, "running") == 0)
         begin_output(run);
     else

@@ -40,7 +40,6 @@ struct suite {
     int n;
     unsigned passed, failed;
     cJSON *report; /* owned: an array; NULL where it is told as it comes */
-    char id[128];  /* of the execution that runs, or "" */
 };
 
 /* One test as its file has it. */
@@ -223,20 +222,13 @@ static int make_request(const struct suite *s, const struct test *test, cJSON *r
     return r < 0 ? r : run_files_send(files, s->cli, request, err);
 }
 
-static int on_status(void *ctx, const char *execution_id, const char *status)
-{
-    struct suite *s = ctx;
-
-    (void)status;
-    (void)snprintf(s->id, sizeof(s->id), "%s", execution_id);
-    return 0;
-}
-
 /* Has the request run, with the skill as it is now. The result is the caller's. */
-static int send_request(struct suite *s, const cJSON *request, cJSON **ret, struct err *err)
+static int send_request(const struct suite *s, const cJSON *request, cJSON **ret,
+                        struct err *err)
 {
+    char id[REMOTE_ID_SIZE] = "";
     const struct skillvm_events events = {
-        .on_status = on_status, .should_stop = remote_should_stop, .ctx = s};
+        .on_status = remote_note_id, .should_stop = remote_should_stop, .ctx = id};
     _cleanup_(cJSON_free) char *text = cJSON_PrintUnformatted(request);
     _cleanup_(skillvm_free) char *answer = NULL;
     _cleanup_fd_ int archive = -1;
@@ -246,10 +238,9 @@ static int send_request(struct suite *s, const cJSON *request, cJSON **ret, stru
         return err_no_memory(err);
     if (skillvm_open_skill(s->path, &archive, &error) < 0)
         return err_set(err, error.code, "%s", error.message);
-    s->id[0] = '\0';
     if (skillvm_run(s->cli->client, text, archive, &events, &answer, &error) < 0) {
-        if (s->id[0] && cli_interrupted())
-            (void)skillvm_cancel(s->cli->client, s->id, NULL);
+        if (id[0] && cli_interrupted())
+            (void)skillvm_cancel(s->cli->client, id, NULL);
         return remote_explain(s->cli, &error, err);
     }
     *ret = cJSON_Parse(answer);

@@ -17,11 +17,6 @@
 #define ARGUMENTS_SHOWN 512u
 #define STDOUT_MAX      (16u << 20)
 
-struct call {
-    bool json;
-    char id[128]; /* of the execution once the daemon has said it, else "" */
-};
-
 static bool is_required(const cJSON *schema, const char *name)
 {
     const cJSON *item;
@@ -81,20 +76,10 @@ static int tools_list(const struct cli *cli, const struct options *options)
                        print_list);
 }
 
-static int on_status(void *ctx, const char *execution_id, const char *status)
-{
-    struct call *call = ctx;
-
-    (void)status;
-    (void)snprintf(call->id, sizeof(call->id), "%s", execution_id);
-    return 0;
-}
-
 static int on_stderr(void *ctx, const char *data, size_t len)
 {
-    const struct call *call = ctx;
-
-    return call->json ? 0 : fd_write_full(STDERR_FILENO, data, len);
+    (void)ctx;
+    return fd_write_full(STDERR_FILENO, data, len);
 }
 
 /* What the model would get: the output, else what was printed. Nothing is rounded on the way.
@@ -117,7 +102,7 @@ static int print_answer(const char *json)
     return r < 0 ? r : fd_write_full(STDOUT_FILENO, text.data, text.len);
 }
 
-static int finish_call(const struct call *call, const char *json)
+static int finish_call(bool as_json, const char *json)
 {
     struct run_result result;
     struct err err = {0};
@@ -126,13 +111,13 @@ static int finish_call(const struct call *call, const char *json)
     if (run_result_parse(json, strlen(json), &result, &err))
         return verbs_failed(&err);
     status = run_result_exit_status(&result);
-    if (call->json) {
+    if (as_json) {
         status = verbs_print_json(json) != CLI_OK ? CLI_FAILED : status;
     } else if (print_answer(json) < 0) {
         cli_say("cannot write to standard output");
         status = CLI_FAILED;
     }
-    if (!call->json && result.error)
+    if (!as_json && result.error)
         cli_say("%s", result.error);
     run_result_finish(&result);
     return status;
@@ -141,11 +126,11 @@ static int finish_call(const struct call *call, const char *json)
 static int tools_call(const struct cli *cli, const struct options *options)
 {
     _cleanup_buf_ struct buf arguments = buf_init(FILES_INPUT_MAX);
-    struct call call = {.json = options->json};
-    const struct skillvm_events events = {.on_status = on_status,
-                                          .on_stderr = on_stderr,
+    char id[REMOTE_ID_SIZE] = "";
+    const struct skillvm_events events = {.on_status = remote_note_id,
+                                          .on_stderr = options->json ? NULL : on_stderr,
                                           .should_stop = remote_should_stop,
-                                          .ctx = &call};
+                                          .ctx = id};
     struct skillvm_error error;
     struct err err = {0};
     char *json = NULL;
@@ -158,11 +143,11 @@ static int tools_call(const struct cli *cli, const struct options *options)
         skillvm_call_tool(cli->client, options->args[0],
                           arguments.len ? buf_cstr(&arguments) : NULL, &events, &json, &error);
     if (cli_interrupted()) {
-        if (call.id[0])
-            (void)skillvm_cancel(cli->client, call.id, NULL);
+        if (id[0])
+            (void)skillvm_cancel(cli->client, id, NULL);
         status = 128 + cli_interrupted();
     } else {
-        status = result < 0 ? remote_failed(cli, &error) : finish_call(&call, json);
+        status = result < 0 ? remote_failed(cli, &error) : finish_call(options->json, json);
     }
     skillvm_free(json);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,18 @@ bool text_ends_with(const char *text, const char *end)
     size_t len = strlen(text), n = strlen(end);
 
     return len >= n && strcmp(text + len - n, end) == 0;
+}
+
+bool text_begins_with(struct text_span span, const char *begin)
+{
+    const size_t n = strlen(begin);
+
+    return span.len >= n && memcmp(span.text, begin, n) == 0;
+}
+
+bool text_copy(char *ret, size_t size, const char *text)
+{
+    return (size_t)snprintf(ret, size, "%s", text ? text : "") < size;
 }
 
 bool text_has_word(const char *words, const char *separators, const char *word)

@@ -16,6 +16,9 @@ struct text_span {
 /* Without control characters of ASCII, which a terminal or a log would act on. */
 bool text_is_plain(const char *text);
 bool text_ends_with(const char *text, const char *end);
+bool text_begins_with(struct text_span span, const char *begin);
+/* Copies what fits of a text, NULL being "". False where that is not all of it. */
+bool text_copy(char *ret, size_t size, const char *text);
 /* Whether word is one of the words, which any of the separators part. */
 bool text_has_word(const char *words, const char *separators, const char *word);
 /*

@@ -17,11 +17,6 @@ struct denied {
     bool quoted;    /* the name, or it is known that no program was to be started */
 };
 
-static bool starts(struct text_span part, const char *text)
-{
-    return part.len >= strlen(text) && memcmp(part.text, text, strlen(text)) == 0;
-}
-
 static bool finds(struct text_span part, const char *text)
 {
     return part.len > 0 && memmem(part.text, part.len, text, strlen(text));
@@ -42,7 +37,7 @@ static bool is_in(struct text_span path, const char *folder)
 {
     size_t len = strlen(folder);
 
-    return starts(path, folder) && (path.len == len || path.text[len] == '/');
+    return text_begins_with(path, folder) && (path.len == len || path.text[len] == '/');
 }
 
 /* Of those that a skill may write to nothing can be said, nor of the kernel's. */

@@ -23,7 +23,7 @@
 
 static bool is_fence(struct text_span line)
 {
-    if (line.len < 3 || memcmp(line.text, "---", 3) != 0)
+    if (!text_begins_with(line, "---"))
         return false;
     for (size_t i = 3; i < line.len; i++) {
         if (line.text[i] != ' ' && line.text[i] != '\t')
@@ -46,7 +46,7 @@ static int split(const char *text, size_t len, struct text_span *ret_yaml, unsig
     struct text_span rest = {text, len}, first;
     unsigned number = 1;
 
-    if (rest.len >= 3 && memcmp(rest.text, "\xef\xbb\xbf", 3) == 0) {
+    if (text_begins_with(rest, "\xef\xbb\xbf")) {
         rest.text += 3;
         rest.len -= 3;
     }

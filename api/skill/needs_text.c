@@ -13,13 +13,6 @@
 
 #define MASK_SHOWN 4u /* characters of a secret that are shown */
 
-static bool begins_with(struct text_span part, const char *text)
-{
-    size_t len = strlen(text);
-
-    return part.len >= len && memcmp(part.text, text, len) == 0;
-}
-
 static bool is_name_byte(char c)
 {
     return isalnum((unsigned char)c) || c == '-' || c == '_' || c == '.';
@@ -156,10 +149,9 @@ int needs_read_script_block(struct needs_reader *r, const char *file, const char
     return result == -EINVAL ? 0 : result;
 }
 
-static int add_found(struct needs_reader *r, enum needs_kind kind, const char *name,
-                     const char *file, unsigned line)
+static int add_found(struct needs_reader *r, const char *name, const char *file, unsigned line)
 {
-    return needs_add(r, &(struct needs_item){.kind = kind,
+    return needs_add(r, &(struct needs_item){.kind = NEEDS_SECRET,
                                              .name = (char *)(uintptr_t)name,
                                              .file = (char *)(uintptr_t)file,
                                              .line = line});
@@ -178,7 +170,7 @@ static int add_secret(struct needs_reader *r, const char *file, unsigned n,
 
     (void)snprintf(masked, sizeof(masked), "%.*s… (%zu characters)", (int)MASK_SHOWN,
                    secret.text, secret.len);
-    return add_found(r, NEEDS_SECRET, masked, file, n);
+    return add_found(r, masked, file, n);
 }
 
 /* Words that begin as the keys of well-known services do. */
@@ -194,7 +186,7 @@ static bool is_key(struct text_span word)
     };
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (word.len >= keys[i].len && begins_with(word, keys[i].begin))
+        if (word.len >= keys[i].len && text_begins_with(word, keys[i].begin))
             for (size_t at = 0; at < word.len; at++)
                 if (isdigit((unsigned char)word.text[at]))
                     return true;
@@ -242,7 +234,7 @@ static int read_secrets(struct needs_reader *r, const char *file, unsigned n,
 
     if (memmem(line.text, line.len, "-----BEGIN ", 11) &&
         memmem(line.text, line.len, "PRIVATE KEY-----", 16))
-        result = add_found(r, NEEDS_SECRET, "a private key", file, n);
+        result = add_found(r, "a private key", file, n);
     for (size_t i = 0; result == 0 && i < line.len;) {
         struct text_span word = {line.text + i, 0};
         bool quoted = i > 0 && (line.text[i - 1] == '"' || line.text[i - 1] == '\'');
@@ -278,7 +270,7 @@ static unsigned line_of(const struct needs_reader *r, const char *field)
     struct text_span left = {r->archive->skill_md, r->archive->skill_md_len}, line;
 
     for (unsigned n = 1; text_take_line(&left, &line); n++)
-        if (begins_with(line, field) && line.len > strlen(field) &&
+        if (text_begins_with(line, field) && line.len > strlen(field) &&
             line.text[strlen(field)] == ':')
             return n;
     return 1;

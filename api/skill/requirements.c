@@ -191,7 +191,7 @@ static bool take_key(struct cursor *c, const char *key)
 {
     size_t n = strlen(key);
 
-    if (c->rest.len < n || memcmp(c->rest.text, key, n) != 0)
+    if (!text_begins_with(c->rest, key))
         return false;
     while (n < c->rest.len && (c->rest.text[n] == ' ' || c->rest.text[n] == '\t'))
         n++;

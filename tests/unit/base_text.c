@@ -17,6 +17,28 @@ static void ends(void **state)
     assert_false(text_ends_with("", "a"));
 }
 
+static void begins_with(void **state)
+{
+    (void)state;
+    assert_true(text_begins_with((struct text_span){"--- a", 3}, "---"));
+    assert_true(text_begins_with((struct text_span){"a", 0}, ""));
+    assert_false(text_begins_with((struct text_span){"---", 2}, "---"));
+    assert_false(text_begins_with((struct text_span){"-- -", 4}, "---"));
+}
+
+static void copies(void **state)
+{
+    char out[4];
+
+    (void)state;
+    assert_true(text_copy(out, sizeof(out), "abc"));
+    assert_string_equal(out, "abc");
+    assert_false(text_copy(out, sizeof(out), "defg"));
+    assert_string_equal(out, "def");
+    assert_true(text_copy(out, sizeof(out), NULL));
+    assert_string_equal(out, "");
+}
+
 static void plain(void **state)
 {
     (void)state;
@@ -105,8 +127,10 @@ static void hashes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends),   cmocka_unit_test(plain),   cmocka_unit_test(words),
-        cmocka_unit_test(lines),  cmocka_unit_test(numbers), cmocka_unit_test(ends_are_trimmed),
+        cmocka_unit_test(ends),    cmocka_unit_test(begins_with),
+        cmocka_unit_test(copies),  cmocka_unit_test(plain),
+        cmocka_unit_test(words),   cmocka_unit_test(lines),
+        cmocka_unit_test(numbers), cmocka_unit_test(ends_are_trimmed),
         cmocka_unit_test(hashes),
     };
 

@@ -106,8 +106,7 @@ static unsigned find_second_document(const char *text, size_t len)
     bool began = false;
 
     for (unsigned n = 1; text_take_line(&rest, &line); n++) {
-        bool is_mark = line.len >= 3 &&
-                       (memcmp(line.text, "---", 3) == 0 || memcmp(line.text, "...", 3) == 0);
+        bool is_mark = text_begins_with(line, "---") || text_begins_with(line, "...");
         struct text_span bare = text_trim(line, " \t\r");
 
         if (is_mark && began)

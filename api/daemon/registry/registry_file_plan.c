@@ -3,9 +3,9 @@
 
 #include "api/daemon/registry/registry_entries.h"
 #include "api/daemon/registry/registry_internal.h"
+#include "base/text.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 enum statement { ENTRY_OF, N_STATEMENTS };
 
@@ -14,11 +14,6 @@ static const char *const text[N_STATEMENTS] = {
 };
 
 const struct registry_statements registry_file_plan_statements = {text, N_STATEMENTS};
-
-static bool copy(char *ret, size_t size, const char *value)
-{
-    return (size_t)snprintf(ret, size, "%s", value) < size;
-}
 
 int registry_file_plan(struct registry *registry, const char *tenant,
                        const struct registry_file *file, struct change *ret, struct err *err)
@@ -31,11 +26,12 @@ int registry_file_plan(struct registry *registry, const char *tenant,
     row->bytes = file->bytes;
     row->created_ns = file->created_ns;
     row->expires_ns = file->expires_ns;
-    return copy(row->tenant, sizeof(row->tenant), tenant) &&
-                   copy(row->id, sizeof(row->id), file->id) &&
-                   copy(row->name, sizeof(row->name), file->name) &&
-                   copy(row->content_type, sizeof(row->content_type), file->content_type) &&
-                   copy(row->digest, sizeof(row->digest), file->digest)
+    return text_copy(row->tenant, sizeof(row->tenant), tenant) &&
+                   text_copy(row->id, sizeof(row->id), file->id) &&
+                   text_copy(row->name, sizeof(row->name), file->name) &&
+                   text_copy(row->content_type, sizeof(row->content_type),
+                             file->content_type) &&
+                   text_copy(row->digest, sizeof(row->digest), file->digest)
                ? 0
                : err_set(err, E2BIG, "the file's name is too long");
 }

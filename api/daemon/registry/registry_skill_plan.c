@@ -4,6 +4,7 @@
 #include "api/daemon/registry/registry_entries.h"
 #include "api/daemon/registry/registry_internal.h"
 #include "base/clock.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,11 +84,6 @@ static int find(struct registry *registry, const char *tenant, const char *name,
     return r < 0 ? r : registry_change_of(registry, CHANGE_SKILL, ret->id, ret, err);
 }
 
-static bool copy(char *ret, size_t size, const char *value)
-{
-    return (size_t)snprintf(ret, size, "%s", value ? value : "") < size;
-}
-
 /* The skill in its place behind all others of its name, but for its id. */
 static int fill(struct registry *registry, const char *tenant,
                 const struct registry_skill *skill, struct change_skill *ret, struct err *err)
@@ -104,17 +100,17 @@ static int fill(struct registry *registry, const char *tenant,
     ret->bytes = skill->bytes;
     ret->is_floating = skill->is_floating;
     ret->packages_python = skill->packages_python;
-    if (!copy(ret->description, sizeof(ret->description), skill->description))
+    if (!text_copy(ret->description, sizeof(ret->description), skill->description))
         return err_set(err, E2BIG,
                        "the description is too long for a skill of a cluster: up to %zu bytes "
                        "are possible",
                        sizeof(ret->description) - 1);
-    if (copy(ret->tenant, sizeof(ret->tenant), tenant) &&
-        copy(ret->name, sizeof(ret->name), skill->name) &&
-        copy(ret->version, sizeof(ret->version), skill->version) &&
-        copy(ret->digest, sizeof(ret->digest), skill->digest) &&
-        copy(ret->packages_digest, sizeof(ret->packages_digest), skill->packages_digest) &&
-        copy(ret->packages, sizeof(ret->packages), skill->packages))
+    if (text_copy(ret->tenant, sizeof(ret->tenant), tenant) &&
+        text_copy(ret->name, sizeof(ret->name), skill->name) &&
+        text_copy(ret->version, sizeof(ret->version), skill->version) &&
+        text_copy(ret->digest, sizeof(ret->digest), skill->digest) &&
+        text_copy(ret->packages_digest, sizeof(ret->packages_digest), skill->packages_digest) &&
+        text_copy(ret->packages, sizeof(ret->packages), skill->packages))
         return 0;
     return err_set(err, E2BIG,
                    "the list of its packages is too long for a skill of a cluster: up to %u "

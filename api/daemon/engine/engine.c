@@ -5,6 +5,7 @@
 #include "api/daemon/engine/handover.h"
 #include "api/daemon/engine/ledger.h"
 #include "api/daemon/engine/shared_sessions.h"
+#include "api/daemon/terms/ids.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
@@ -27,7 +28,7 @@ static struct live *bucket(struct engine *engine, const char *id)
     char digits[9];
 
     (void)snprintf(digits, sizeof(digits), "%.8s",
-                   strlen(id) > strlen("exec_") ? id + strlen("exec_") : "");
+                   strlen(id) > strlen(ID_EXECUTION) ? id + strlen(ID_EXECUTION) : "");
     return &engine->live[strtoul(digits, NULL, 16) % LIVE_BUCKETS];
 }
 

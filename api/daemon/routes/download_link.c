@@ -11,8 +11,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define ID_PREFIX   "exec_"
-#define ID_DIGITS   32u
 #define TIME_DIGITS 10u
 #define TENANT_AT   (ID_DIGITS + 1 + TIME_DIGITS + 1)
 #define MAC_DIGITS  (SHA256_HEX_SIZE - 1)
@@ -55,7 +53,7 @@ int download_links_name(const struct download_links *links, const struct downloa
                         uint64_t expires_s, char ret[DOWNLOAD_LINK_NAME_SIZE])
 {
     int len = snprintf(ret, DOWNLOAD_LINK_NAME_SIZE, "%.32s-%010" PRIx64 "-%.*s-",
-                       link->id + strlen(ID_PREFIX), expires_s & 0xffffffffffu,
+                       link->id + strlen(ID_EXECUTION), expires_s & 0xffffffffffu,
                        (int)TENANT_ID_SIZE - 1, link->tenant);
 
     return sign(links, ret, (size_t)len);
@@ -75,7 +73,7 @@ bool download_links_check(const struct download_links *links, const char *name, 
         strtoull(name + ID_DIGITS + 1, NULL, 16) <= now_s)
         return false;
     /* It is one of ours: what follows is as it was written. */
-    (void)snprintf(ret->id, sizeof(ret->id), ID_PREFIX "%.32s", name);
+    (void)snprintf(ret->id, sizeof(ret->id), ID_EXECUTION "%.32s", name);
     (void)snprintf(ret->tenant, sizeof(ret->tenant), "%.*s", (int)(len - TENANT_AT - 1),
                    name + TENANT_AT);
     return true;

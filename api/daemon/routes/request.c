@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMBERS_MAX      23u
 #define MEMBER_BYTES_MAX (1024u * 1024u) /* of what is none of content */
 /* In one of these. A few too many are told of by name. */
 #define VALUES_MAX (LIMIT_ARGS_COUNT + 64u)
@@ -75,13 +74,15 @@ static int take_name(const cJSON *json, const char *key, size_t max, char **ret,
     return r;
 }
 
+static int take_skill(const cJSON *json, struct request *q, struct err *err)
+{
+    return take_name(json, "skill", LIMIT_NAME_BYTES, &q->skill, err);
+}
+
 static int take_version(const cJSON *json, struct request *q, struct err *err)
 {
-    int r;
+    int r = take_name(json, "version", LIMIT_VERSION_BYTES, &q->version, err);
 
-    if (cJSON_IsString(json) && !*json->valuestring)
-        return 0;
-    r = take_name(json, "version", LIMIT_VERSION_BYTES, &q->version, err);
     if (r == 0 && strcmp(q->version, "latest") == 0) {
         free(q->version);
         q->version = NULL;
@@ -298,14 +299,6 @@ static int take_entry_point(const cJSON *json, struct request *q, struct err *er
     return take_string(json, "entry_point", LIMIT_ENTRY_BYTES, &q->entry_point, err);
 }
 
-/* Clients with optional fields send an empty one. */
-static int take_image(const cJSON *json, struct request *q, struct err *err)
-{
-    if (cJSON_IsString(json) && !*json->valuestring)
-        return 0;
-    return take_string(json, "image", LIMIT_NAME_BYTES, &q->image, err);
-}
-
 static int take_key(const cJSON *json, struct request *q, struct err *err)
 {
     int r = take_string(json, "idempotency_key", LIMIT_KEY_BYTES, &q->idempotency_key, err);
@@ -315,11 +308,8 @@ static int take_key(const cJSON *json, struct request *q, struct err *err)
     return r;
 }
 
-/* Clients with optional fields send an empty one. */
 static int take_session(const cJSON *json, struct request *q, struct err *err)
 {
-    if (cJSON_IsString(json) && !*json->valuestring)
-        return 0;
     if (!cJSON_IsString(json) || !ids_session_valid(json->valuestring))
         return err_set(err, EINVAL,
                        "\"session_id\" must be up to %u letters, digits, \".\", \"_\", \":\" "
@@ -391,79 +381,84 @@ static int take_input(const char *body, const struct json_member *m, struct requ
     return 0;
 }
 
-static int take_member(const char *body, const struct json_member *m, struct request *q,
-                       struct err *err)
+struct key {
+    const char *name;
+    /* What may be large is not read but found. */
+    int (*find)(const char *body, const struct json_member *m, struct request *q,
+                struct err *err);
+    int (*take)(const cJSON *json, struct request *q, struct err *err);
+    /* Else it goes there: a string of so many bytes at most, or where that is 0 a boolean. */
+    size_t at, max;
+    bool may_be_empty; /* which is as if it were absent: clients with optional fields send it */
+};
+
+static const struct key keys[] = {
+    {"skill", .take = take_skill},
+    {"version", .take = take_version, .may_be_empty = true},
+    {"code", .take = take_code},
+    {"lang", .at = offsetof(struct request, lang), .max = LIMIT_NAME_BYTES},
+    {"script", .at = offsetof(struct request, script), .max = LIMIT_ENTRY_BYTES},
+    {"module", .at = offsetof(struct request, module), .max = LIMIT_ENTRY_BYTES},
+    {"entry_point", .take = take_entry_point},
+    {"entrypoint", .take = take_entry_point},
+    {"image", .at = offsetof(struct request, image), .max = LIMIT_NAME_BYTES,
+     .may_be_empty = true},
+    {"env", .take = take_env},
+    {"args", .take = take_args},
+    {"input", .find = take_input},
+    {"stdin", .find = take_input},
+    {"files", .find = request_files_parse},
+    {"input_files", .find = request_files_parse},
+    {"timeout", .take = take_timeout},
+    {"limits", .take = take_limits},
+    {"network", .take = take_network},
+    {"async", .at = offsetof(struct request, is_async)},
+    {"retries", .take = take_retries},
+    {"fresh", .at = offsetof(struct request, is_fresh)},
+    {"idempotency_key", .take = take_key},
+    {"session_id", .take = take_session, .may_be_empty = true},
+};
+#define N_KEYS (sizeof(keys) / sizeof(keys[0]))
+
+static const struct key *find_key(struct json_slice name)
+{
+    for (size_t i = 0; i < N_KEYS; i++)
+        if (json_slice_is(name, keys[i].name))
+            return &keys[i];
+    return NULL;
+}
+
+static int take_value(const struct key *key, const cJSON *json, struct request *q,
+                      struct err *err)
+{
+    void *at = (char *)q + key->at;
+
+    if (key->may_be_empty && cJSON_IsString(json) && !*json->valuestring)
+        return 0;
+    if (key->take)
+        return key->take(json, q, err);
+    return key->max > 0 ? take_string(json, key->name, key->max, at, err)
+                        : take_bool(json, key->name, at, err);
+}
+
+static int take_member(const char *body, const struct key *key, const struct json_member *m,
+                       struct request *q, struct err *err)
 {
     cJSON *json;
     int r;
 
-    if (json_slice_is(m->key, "stdin"))
-        return take_input(body, m, q, err);
-    if (json_slice_is(m->key, "files") || json_slice_is(m->key, "input_files"))
-        return request_files_parse(body, m->value, q, err);
-
+    if (key->find)
+        return key->find(body, m, q, err);
     if (m->value.len > MEMBER_BYTES_MAX || !json_fits(m->value, VALUES_MAX))
-        return err_set(err, EFBIG, "\"%.*s\" is too large", (int)m->key.len, m->key.data);
+        return err_set(err, EFBIG, "\"%s\" is too large", key->name);
     if (json_text_has_nul(m->value.data, m->value.len))
-        return err_set(err, EINVAL, "\"%.*s\" holds a NUL character", (int)m->key.len,
-                       m->key.data);
+        return err_set(err, EINVAL, "\"%s\" holds a NUL character", key->name);
     json = cJSON_ParseWithLength(m->value.data, m->value.len);
     if (!json)
-        return err_set(err, EINVAL, "\"%.*s\" cannot be read", (int)m->key.len, m->key.data);
-    if (json_slice_is(m->key, "skill"))
-        r = take_name(json, "skill", LIMIT_NAME_BYTES, &q->skill, err);
-    else if (json_slice_is(m->key, "version"))
-        r = take_version(json, q, err);
-    else if (json_slice_is(m->key, "code"))
-        r = take_code(json, q, err);
-    else if (json_slice_is(m->key, "lang"))
-        r = take_string(json, "lang", LIMIT_NAME_BYTES, &q->lang, err);
-    else if (json_slice_is(m->key, "script"))
-        r = take_string(json, "script", LIMIT_ENTRY_BYTES, &q->script, err);
-    else if (json_slice_is(m->key, "entrypoint") || json_slice_is(m->key, "entry_point"))
-        r = take_entry_point(json, q, err);
-    else if (json_slice_is(m->key, "module"))
-        r = take_string(json, "module", LIMIT_ENTRY_BYTES, &q->module, err);
-    else if (json_slice_is(m->key, "image"))
-        r = take_image(json, q, err);
-    else if (json_slice_is(m->key, "env"))
-        r = take_env(json, q, err);
-    else if (json_slice_is(m->key, "args"))
-        r = take_args(json, q, err);
-    else if (json_slice_is(m->key, "timeout"))
-        r = take_timeout(json, q, err);
-    else if (json_slice_is(m->key, "async"))
-        r = take_bool(json, "async", &q->is_async, err);
-    else if (json_slice_is(m->key, "retries"))
-        r = take_retries(json, q, err);
-    else if (json_slice_is(m->key, "fresh"))
-        r = take_bool(json, "fresh", &q->is_fresh, err);
-    else if (json_slice_is(m->key, "network"))
-        r = take_network(json, q, err);
-    else if (json_slice_is(m->key, "idempotency_key"))
-        r = take_key(json, q, err);
-    else if (json_slice_is(m->key, "session_id"))
-        r = take_session(json, q, err);
-    else
-        r = take_limits(json, q, err);
+        return err_set(err, EINVAL, "\"%s\" cannot be read", key->name);
+    r = take_value(key, json, q, err);
     cJSON_Delete(json);
     return r;
-}
-
-static bool is_known(struct json_slice key)
-{
-    static const char *const known[] = {
-        "skill",       "version",     "code",    "lang",   "script",          "module",
-        "entry_point", "entrypoint",  "env",     "args",   "timeout",         "limits",
-        "files",       "input_files", "async",   "fresh",  "idempotency_key", "stdin",
-        "image",       "session_id",  "network", "retries"};
-
-    _Static_assert(sizeof(known) / sizeof(known[0]) + 1 == MEMBERS_MAX, "these and the input");
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (json_slice_is(key, known[i]))
-            return true;
-    }
-    return false;
 }
 
 static int take_members(const char *body, const struct json_member *members, size_t n,
@@ -471,16 +466,16 @@ static int take_members(const char *body, const struct json_member *members, siz
 {
     for (size_t i = 0; i < n; i++) {
         const struct json_member *m = &members[i];
-        bool is_input = json_slice_is(m->key, "input");
+        const struct key *key = find_key(m->key);
         int r;
 
-        if (!is_input && !is_known(m->key))
+        if (!key)
             return err_set(err, EINVAL, "unknown key \"%.*s\"",
                            (int)(m->key.len < 64 ? m->key.len : 64), m->key.data);
         /* null is the same as absent, as clients with optional fields send it. */
         if (json_slice_is(m->value, "null"))
             continue;
-        r = is_input ? take_input(body, m, q, err) : take_member(body, m, q, err);
+        r = take_member(body, key, m, q, err);
         if (r < 0)
             return r;
     }
@@ -531,9 +526,9 @@ static int check_retries(const struct request *q, bool inline_skill, struct err 
 static int parse(const char *body, size_t len, bool inline_skill, struct request *q,
                  struct err *err)
 {
-    struct json_member members[MEMBERS_MAX];
+    struct json_member members[N_KEYS];
     size_t n = 0;
-    int r = json_text_members(body, len, members, MEMBERS_MAX, &n, err);
+    int r = json_text_members(body, len, members, N_KEYS, &n, err);
 
     if (r < 0)
         return r;

@@ -164,16 +164,16 @@ static int take_object(const char *body, struct json_slice value, struct request
     return err_set(err, EINVAL, "a file with its content needs a \"name\"");
 }
 
-int request_files_parse(const char *body, struct json_slice value, struct request *q,
+int request_files_parse(const char *body, const struct json_member *m, struct request *q,
                         struct err *err)
 {
-    struct json_items items = {.array = value}, counted = items;
+    struct json_items items = {.array = m->value}, counted = items;
     struct json_slice item;
     size_t n = 0;
 
     if (q->files)
         return err_set(err, EINVAL, "\"files\" and \"input_files\" exclude each other");
-    if (!json_is_array(value))
+    if (!json_is_array(m->value))
         return refuse(err);
     while (n <= LIMIT_INPUT_FILES && json_items_next(&counted, &item))
         n++;

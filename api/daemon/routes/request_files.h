@@ -11,10 +11,10 @@
 #include "base/err.h"
 
 /*
- * Parses the value of the key, which lies in body and was checked, into q->files. 0; -EINVAL;
- * -EFBIG; -ENOMEM. What q holds is its owner's to finish, on failure too.
+ * Parses the value of the key, a member that lies in body and was checked, into q->files. 0;
+ * -EINVAL; -EFBIG; -ENOMEM. What q holds is its owner's to finish, on failure too.
  */
-int request_files_parse(const char *body, struct json_slice value, struct request *q,
+int request_files_parse(const char *body, const struct json_member *m, struct request *q,
                         struct err *err);
 
 #endif

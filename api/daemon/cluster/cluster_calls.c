@@ -276,45 +276,38 @@ static void *serve_calls(void *cluster)
     return NULL;
 }
 
-int cluster_serve(struct cluster *c, const struct cluster_service *service, struct err *err)
+int cluster_threads_start(struct cluster *c, struct cluster_threads *threads,
+                          cluster_thread_fn *const *work, size_t n, struct err *err)
 {
-    int r;
+    while (threads->n < n) {
+        int r = pthread_create(&threads->list[threads->n], NULL, work[threads->n], c);
 
-    c->service = *service;
-    r = pthread_create(&c->server_of_wishes, NULL, cluster_serve_wishes, c);
-    if (r != 0)
-        return err_set_errno(err, r, "cannot start a thread");
-    c->has_server_of_wishes = true;
-    r = pthread_create(&c->live.server, NULL, cluster_serve_live, c);
-    if (r != 0)
-        return err_set_errno(err, r, "cannot start a thread");
-    c->live.has_server = true;
-    r = pthread_create(&c->server_of_snapshots, NULL, cluster_serve_snapshots, c);
-    if (r != 0)
-        return err_set_errno(err, r, "cannot start a thread");
-    c->has_server_of_snapshots = true;
-    while (c->n_servers_of_calls < CLUSTER_CALL_THREADS) {
-        r = pthread_create(&c->servers_of_calls[c->n_servers_of_calls], NULL, serve_calls, c);
         if (r != 0)
             return err_set_errno(err, r, "cannot start a thread");
-        c->n_servers_of_calls++;
+        threads->n++;
     }
     return 0;
 }
 
+void cluster_threads_join(struct cluster_threads *threads)
+{
+    while (threads->n > 0)
+        (void)pthread_join(threads->list[--threads->n], NULL);
+}
+
+int cluster_serve(struct cluster *c, const struct cluster_service *service, struct err *err)
+{
+    static cluster_thread_fn *const servers[] = {cluster_serve_wishes, cluster_serve_live,
+                                                 cluster_serve_snapshots, serve_calls,
+                                                 serve_calls};
+
+    c->service = *service;
+    return cluster_threads_start(c, &c->servers_of_others, servers,
+                                 sizeof(servers) / sizeof(servers[0]), err);
+}
+
 void cluster_serve_end(struct cluster *c)
 {
-    if (!c)
-        return;
-    while (c->n_servers_of_calls > 0)
-        (void)pthread_join(c->servers_of_calls[--c->n_servers_of_calls], NULL);
-    if (c->has_server_of_wishes)
-        (void)pthread_join(c->server_of_wishes, NULL);
-    c->has_server_of_wishes = false;
-    if (c->has_server_of_snapshots)
-        (void)pthread_join(c->server_of_snapshots, NULL);
-    c->has_server_of_snapshots = false;
-    if (c->live.has_server)
-        (void)pthread_join(c->live.server, NULL);
-    c->live.has_server = false;
+    if (c)
+        cluster_threads_join(&c->servers_of_others);
 }

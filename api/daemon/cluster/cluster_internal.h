@@ -11,10 +11,16 @@
 
 #include <pthread.h>
 
-#define CLUSTER_LEFT_MAX     16u /* of pushes that ended in the middle; of more nobody knows */
-#define CLUSTER_CALL_THREADS 2u
-#define CLUSTER_JOIN_MS      100u /* between two looks at whether this node is joined */
-#define CLUSTER_SLICE_MS     250u /* how long a stop may wait for who waits for entries */
+#define CLUSTER_LEFT_MAX    16u /* of pushes that ended in the middle; of more nobody knows */
+#define CLUSTER_THREADS_MAX 5u
+#define CLUSTER_JOIN_MS     100u /* between two looks at whether this node is joined */
+#define CLUSTER_SLICE_MS    250u /* how long a stop may wait for who waits for entries */
+
+/* Threads that end when the node stops, none waiting for another. */
+struct cluster_threads {
+    pthread_t list[CLUSTER_THREADS_MAX];
+    size_t n;
+};
 
 /* How the node follows the changes of tenants, keys, skills and files. */
 struct cluster_follow {
@@ -42,8 +48,7 @@ struct cluster_links {
 /* What other nodes have of tenants. */
 struct cluster_load {
     struct cluster_sharing sharing;
-    pthread_t teller, hearer;
-    bool has_teller, has_hearer;
+    struct cluster_threads threads; /* that tells, and that hears */
 
     pthread_mutex_t lock; /* of what follows; before the cluster's */
     pthread_cond_t due;
@@ -62,8 +67,6 @@ struct cluster_load {
 /* What is asked and answered of executions that run, over one link; under the cluster's lock.
  */
 struct cluster_live {
-    pthread_t server;
-    bool has_server;
     struct cluster_link *link; /* the server's; NULL: it has none */
     unsigned asked;            /* questions that are at work over it */
     pthread_cond_t answered;
@@ -129,13 +132,8 @@ struct cluster {
     struct cluster_load load;
     struct cluster_live live;
     struct cluster_service service;
-    pthread_t servers_of_calls[CLUSTER_CALL_THREADS];
-    unsigned n_servers_of_calls;
-    pthread_t server_of_wishes;
-    bool has_server_of_wishes;
-    int n_serving; /* of them that take calls now; under the lock */
-    pthread_t server_of_snapshots;
-    bool has_server_of_snapshots;
+    struct cluster_threads servers_of_others;
+    int n_serving; /* of them those that take calls now; under the lock */
     /* Under the lock: the snapshots that are here, and the place of the node that was last
        called for one that it has. */
     uint64_t snapshots[NODE_SNAPSHOTS_MAX];
@@ -162,6 +160,14 @@ extern const char *const cluster_fault_names[CLUSTER_FAULTS];
 void cluster_explain(enum cluster_fault fault, const struct err *err,
                      char ret[ERR_MESSAGE_MAX]);
 
+/* The work of a thread, until the node stops. */
+typedef void *cluster_thread_fn(void *cluster);
+/* Starts one for each work, of up to CLUSTER_THREADS_MAX. 0 or -errno; those that are there are
+   to be joined in both cases. */
+int cluster_threads_start(struct cluster *c, struct cluster_threads *threads,
+                          cluster_thread_fn *const *work, size_t n, struct err *err);
+/* Waits until they end; then there are none. */
+void cluster_threads_join(struct cluster_threads *threads);
 /* Whether the node is joined now, as cluster_look says. */
 bool cluster_is_joined(struct cluster *c);
 /* Waits for so long, or until the node is stopped. */
@@ -207,19 +213,19 @@ enum cluster_fault cluster_call_subject(struct cluster *c, const char *subject,
                                         const char *data, size_t len, struct buf *ret_answer,
                                         bool *ret_sent, struct err *err);
 /* The thread that takes what is to begin from a snapshot that this node has. */
-void *cluster_serve_snapshots(void *cluster);
+cluster_thread_fn cluster_serve_snapshots;
 /* Whether this node says something new of its images. Once. */
 bool cluster_take_images(struct cluster *c);
 /* What this node says of its snapshots from now on. False: nothing else than before. */
 bool cluster_take_snapshots(struct cluster *c);
 /* The thread that takes what is wished of this node. */
-void *cluster_serve_wishes(void *cluster);
+cluster_thread_fn cluster_serve_wishes;
 
 #define CLUSTER_LIVE_SUBJECT_SIZE (FLEET_NODE_SIZE + 16u)
 /* Where a node is asked of executions that it has. */
 void cluster_name_live(const char *node, char ret[CLUSTER_LIVE_SUBJECT_SIZE]);
 /* The thread that answers that. */
-void *cluster_serve_live(void *cluster);
+cluster_thread_fn cluster_serve_live;
 
 void cluster_load_init(struct cluster_load *load);
 void cluster_load_finish(struct cluster_load *load);

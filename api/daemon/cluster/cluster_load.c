@@ -269,30 +269,17 @@ static void *hear_loads(void *cluster)
 
 int cluster_share(struct cluster *c, const struct cluster_sharing *sharing, struct err *err)
 {
-    int r;
+    static cluster_thread_fn *const work[] = {tell_load, hear_loads};
 
     c->load.sharing = *sharing;
-    r = pthread_create(&c->load.teller, NULL, tell_load, c);
-    if (r != 0)
-        return err_set_errno(err, r, "cannot start a thread");
-    c->load.has_teller = true;
-    r = pthread_create(&c->load.hearer, NULL, hear_loads, c);
-    if (r != 0)
-        return err_set_errno(err, r, "cannot start a thread");
-    c->load.has_hearer = true;
-    return 0;
+    return cluster_threads_start(c, &c->load.threads, work, sizeof(work) / sizeof(work[0]),
+                                 err);
 }
 
 void cluster_share_end(struct cluster *c)
 {
-    if (!c)
-        return;
-    if (c->load.has_teller)
-        (void)pthread_join(c->load.teller, NULL);
-    if (c->load.has_hearer)
-        (void)pthread_join(c->load.hearer, NULL);
-    c->load.has_teller = false;
-    c->load.has_hearer = false;
+    if (c)
+        cluster_threads_join(&c->load.threads);
 }
 
 void cluster_load_stop(struct cluster_load *load)

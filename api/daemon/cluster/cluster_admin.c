@@ -50,7 +50,7 @@ static void hurry(struct cluster *c)
     (void)pthread_cond_broadcast(&c->wake);
 }
 
-static bool is_of_objects(const char *bucket)
+bool cluster_is_of_objects(const char *bucket)
 {
     return strcmp(bucket, CLUSTER_OBJECTS) == 0 || strcmp(bucket, CLUSTER_ARTIFACTS) == 0;
 }
@@ -58,7 +58,7 @@ static bool is_of_objects(const char *bucket)
 static int refuse_bucket(const struct cluster_bucket *wanted, enum cluster_fault fault,
                          const struct err *why, struct err *err)
 {
-    if (fault != CLUSTER_NO_ROOM || !is_of_objects(wanted->name))
+    if (fault != CLUSTER_NO_ROOM || !cluster_is_of_objects(wanted->name))
         return cluster_result(fault, why, err);
     return err_set(err, EAGAIN,
                    "the servers have no room for %llu bytes that %s: give each a "
@@ -71,7 +71,7 @@ static int refuse_bucket(const struct cluster_bucket *wanted, enum cluster_fault
 static int make_bucket(struct cluster *c, struct cluster_link *link,
                        const struct cluster_bucket *wanted, bool *ret_made, struct err *err)
 {
-    bool of_objects = is_of_objects(wanted->name);
+    bool of_objects = cluster_is_of_objects(wanted->name);
     struct cluster_bucket there = {0};
     struct err why = {0};
     enum cluster_fault fault = (of_objects ? c->driver->objects_look : c->driver->bucket_look)(

@@ -237,6 +237,8 @@ void cluster_load_measure(struct cluster *c, struct cluster_load_measure *ret);
 void cluster_wait(struct cluster *c, struct cluster_pause *pause);
 /* What may pass by itself, as while the servers elect another leader. */
 bool cluster_fault_passes(enum cluster_fault fault);
+/* Whether a bucket of this name holds objects, not entries. */
+bool cluster_is_of_objects(const char *bucket);
 /* A bucket without a leader takes entries no more than one that is not there. */
 enum cluster_fault cluster_tell_apart(struct cluster *c, struct cluster_link *link,
                                       const char *name, enum cluster_fault fault,

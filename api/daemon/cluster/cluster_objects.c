@@ -55,25 +55,6 @@ static const char *bucket_of(const struct transfer *t)
     return kept_buckets[t->kept];
 }
 
-/* As cluster_tell_apart, for a bucket of objects. */
-static enum cluster_fault tell_objects(struct cluster *c, struct cluster_link *link,
-                                       enum cluster_kept kept, enum cluster_fault fault,
-                                       struct err *err)
-{
-    struct cluster_bucket bucket = {0};
-    struct err why = {0};
-
-    if (fault != CLUSTER_NO_BUCKET)
-        return fault;
-    fault = c->driver->objects_look(link, kept_buckets[kept], &bucket, &why);
-    *err = why;
-    if (fault == CLUSTER_OK)
-        (void)err_set(err, EAGAIN, "the bucket %s has no leader", kept_buckets[kept]);
-    return fault == CLUSTER_OK          ? CLUSTER_NO_QUORUM
-           : fault == CLUSTER_NO_BUCKET ? CLUSTER_NO_OBJECTS
-                                        : fault;
-}
-
 static size_t server_now(struct cluster *c)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
@@ -300,7 +281,7 @@ static int put_joined(struct transfer *t, uint64_t size, struct err *err)
         cluster_remove_left(c, t->link);
         why = (struct err){0};
         fault = put(t, size, &why);
-        fault = tell_objects(c, t->link, t->kept, fault, &why);
+        fault = cluster_tell_apart(c, t->link, bucket_of(t), fault, &why);
         cluster_link_give(c, t->link, fault == CLUSTER_OK);
     }
     return r < 0 ? r : cluster_result(fault, &why, err);
@@ -469,8 +450,8 @@ static int get(struct transfer *t, uint64_t max, struct err *err)
     if (fault == CLUSTER_OK)
         fault = t->cluster->driver->objects_watch(t->link, bucket_of(t), key, &why);
     if (fault != CLUSTER_OK)
-        return cluster_result(tell_objects(t->cluster, t->link, t->kept, fault, &why), &why,
-                              err);
+        return cluster_result(
+            cluster_tell_apart(t->cluster, t->link, bucket_of(t), fault, &why), &why, err);
     r = receive(t, err);
     return r == -ETIMEDOUT ? judge_silence(t, key, err) : r;
 }

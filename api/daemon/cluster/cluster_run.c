@@ -162,19 +162,21 @@ enum cluster_fault cluster_tell_apart(struct cluster *c, struct cluster_link *li
                                       const char *name, enum cluster_fault fault,
                                       struct err *err)
 {
+    const bool of_objects = cluster_is_of_objects(name);
     struct cluster_bucket bucket = {0};
     struct err why = {0};
 
     if (fault != CLUSTER_NO_BUCKET)
         return fault;
-    fault = c->driver->bucket_look(link, name, &bucket, &why);
+    fault = (of_objects ? c->driver->objects_look : c->driver->bucket_look)(link, name, &bucket,
+                                                                            &why);
     if (fault == CLUSTER_OK) {
         *err = (struct err){0};
         (void)err_set(err, EAGAIN, "the bucket %s has no leader", name);
         return CLUSTER_NO_QUORUM;
     }
     *err = why;
-    return fault;
+    return of_objects && fault == CLUSTER_NO_BUCKET ? CLUSTER_NO_OBJECTS : fault;
 }
 
 /* How far this machine's clock is ahead of the servers', at least: what was written was stored

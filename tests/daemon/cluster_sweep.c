@@ -119,8 +119,7 @@ static void put(struct node *n, const char *digest, const char *text)
 
     assert_non_null(f);
     assert_true(fputs(text, f) >= 0 && fflush(f) == 0);
-    if (cluster_object_put(n->cluster, CLUSTER_OF_CHANGES, digest, fileno(f), strlen(text),
-                           &err) < 0)
+    if (cluster_object_put(n->cluster, CLUSTER_OF_CHANGES, digest, fileno(f), &err) < 0)
         fail_msg("%s", err.message);
     (void)fclose(f);
 }
@@ -230,7 +229,7 @@ static void one_goes_at_once(void **state)
     assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 2 + 1 + 1);
     /* Whose row came too late for that finds it gone. */
     assert_true(fputs("c", f) >= 0 && fflush(f) == 0);
-    assert_int_equal(cluster_object_confirm(n.cluster, DIGEST_C, fileno(f), 1, &err), 0);
+    assert_int_equal(cluster_object_confirm(n.cluster, DIGEST_C, fileno(f), &err), 0);
     assert_true(has(&n, DIGEST_C));
     assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 2 + 1 + 2);
     (void)fclose(f);

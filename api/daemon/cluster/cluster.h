@@ -147,13 +147,13 @@ enum cluster_kept { CLUSTER_OF_CHANGES, CLUSTER_OF_EXECUTIONS };
  * One that is there stays, and is as new as one that is put. 0; -EAGAIN as of cluster_change.
  */
 int cluster_object_put(struct cluster *cluster, enum cluster_kept kept, const char *digest,
-                       int fd, uint64_t size, struct err *err);
+                       int fd, struct err *err);
 /*
  * Says of an object of changes, which a row names by now, that it is there; as of
  * cluster_object_put. Who was about to remove it, and did not know of the row, finds that;
  * where he was quicker it is put again.
  */
-int cluster_object_confirm(struct cluster *cluster, const char *digest, int fd, uint64_t size,
+int cluster_object_confirm(struct cluster *cluster, const char *digest, int fd,
                            struct err *err);
 /*
  * Writes what the bucket has under a digest to an empty file, up to max bytes; the caller

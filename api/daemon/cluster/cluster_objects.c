@@ -232,10 +232,17 @@ static bool may_be_dropped(const struct transfer *t)
     return t->kept == CLUSTER_OF_EXECUTIONS && clock_realtime_ns() > t->stored_ns + LATELY_NS;
 }
 
-static enum cluster_fault put(struct transfer *t, uint64_t size, struct err *err)
+static enum cluster_fault put(struct transfer *t, struct err *err)
 {
     enum cluster_fault fault = CLUSTER_CONFLICT;
+    struct stat st;
+    uint64_t size;
 
+    if (fstat(t->fd, &st) < 0) {
+        (void)err_set_errno(err, errno, "cannot read an object");
+        return CLUSTER_OTHER;
+    }
+    size = (uint64_t)st.st_size;
     for (unsigned tries = 0; tries < TRIES && fault == CLUSTER_CONFLICT; tries++) {
         *err = (struct err){0};
         fault = look(t, err);
@@ -264,7 +271,7 @@ static int begin(struct transfer *t, struct err *err)
     return cluster_connect(t->cluster, server_now(t->cluster), true, &t->link, err);
 }
 
-static int put_joined(struct transfer *t, uint64_t size, struct err *err)
+static int put_joined(struct transfer *t, struct err *err)
 {
     struct cluster *c = t->cluster;
     enum cluster_fault fault = CLUSTER_UNREACHABLE;
@@ -280,7 +287,7 @@ static int put_joined(struct transfer *t, uint64_t size, struct err *err)
             return r;
         cluster_remove_left(c, t->link);
         why = (struct err){0};
-        fault = put(t, size, &why);
+        fault = put(t, &why);
         fault = cluster_tell_apart(c, t->link, bucket_of(t), fault, &why);
         cluster_link_give(c, t->link, fault == CLUSTER_OK);
     }
@@ -288,20 +295,19 @@ static int put_joined(struct transfer *t, uint64_t size, struct err *err)
 }
 
 int cluster_object_put(struct cluster *c, enum cluster_kept kept, const char *digest, int fd,
-                       uint64_t size, struct err *err)
+                       struct err *err)
 {
     struct transfer t = {.cluster = c, .kept = kept, .digest = digest, .fd = fd};
 
-    return put_joined(&t, size, err);
+    return put_joined(&t, err);
 }
 
-int cluster_object_confirm(struct cluster *c, const char *digest, int fd, uint64_t size,
-                           struct err *err)
+int cluster_object_confirm(struct cluster *c, const char *digest, int fd, struct err *err)
 {
     struct transfer t = {
         .cluster = c, .kept = CLUSTER_OF_CHANGES, .digest = digest, .fd = fd, .is_named = true};
 
-    return put_joined(&t, size, err);
+    return put_joined(&t, err);
 }
 
 int cluster_objects_look(struct cluster *c, struct cluster_object *objects, size_t n,
@@ -337,13 +343,12 @@ static int seed_object(struct seed *seed, const char *digest)
     _cleanup_fd_ int fd = *digest ? replica->object(replica->ctx, digest, NULL) : -ENOENT;
     enum cluster_fault fault;
     struct err why = {0};
-    struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fd < 0)
         return 0;
     t.fd = fd;
     object_meta_key(digest, t.key);
-    fault = put(&t, (uint64_t)st.st_size, &why);
+    fault = put(&t, &why);
     return cluster_result(fault, &why, &seed->why);
 }
 

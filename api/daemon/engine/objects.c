@@ -352,19 +352,15 @@ int objects_send(struct objects *o, enum cluster_kept kept, const char *digest, 
                  struct err *err)
 {
     struct cluster *cluster = cluster_of(o);
-    uint64_t size = 0;
-    int r = cluster ? measure(fd, &size, err) : 0;
 
-    return !cluster || r < 0 ? r : cluster_object_put(cluster, kept, digest, fd, size, err);
+    return cluster ? cluster_object_put(cluster, kept, digest, fd, err) : 0;
 }
 
 int objects_confirm(struct objects *o, const char *digest, int fd, struct err *err)
 {
     struct cluster *cluster = cluster_of(o);
-    uint64_t size = 0;
-    int r = cluster ? measure(fd, &size, err) : 0;
 
-    return !cluster || r < 0 ? r : cluster_object_confirm(cluster, digest, fd, size, err);
+    return cluster ? cluster_object_confirm(cluster, digest, fd, err) : 0;
 }
 
 static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)

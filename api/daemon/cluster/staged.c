@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/cluster/staged.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,30 +24,17 @@ void staged_finish(struct staged *staged)
     *staged = (struct staged){0};
 }
 
-static int grow(struct staged *staged)
-{
-    size_t room = staged->room ? 2 * staged->room : 16;
-    struct staged_entry *list;
-
-    if (staged->n < staged->room)
-        return 0;
-    list = realloc(staged->list, room * sizeof(*list));
-    if (!list)
-        return -ENOMEM;
-    staged->list = list;
-    staged->room = room;
-    return 0;
-}
-
 int staged_add(struct staged *staged, const char *key, uint64_t revision, const char *data,
                size_t len, bool is_removed)
 {
-    struct staged_entry *e;
+    struct staged_entry *list, *e;
 
     if (len > UINT32_MAX || staged->bytes + len + sizeof(*e) > STAGED_BYTES_MAX)
         return -E2BIG;
-    if (grow(staged) < 0)
+    list = array_room(staged->list, staged->n, sizeof(*list));
+    if (!list)
         return -ENOMEM;
+    staged->list = list;
     e = &staged->list[staged->n];
     *e = (struct staged_entry){
         .revision = revision, .is_removed = is_removed, .len = (uint32_t)len};

@@ -25,7 +25,7 @@ struct staged_entry {
 
 struct staged {
     struct staged_entry *list;
-    size_t n, room;
+    size_t n;
     uint64_t bytes;
     bool is_sorted;
 };

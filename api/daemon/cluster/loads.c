@@ -230,13 +230,9 @@ struct load_total loads_of(const struct loads *loads, const char *tenant)
 
 uint32_t loads_free(const struct loads *loads, const char *node, const char *instance)
 {
-    const struct load_node *said;
+    const struct load_node *said = find_node(loads, node);
 
-    LIST_FOREACH(said, &loads->nodes, link) {
-        if (strcmp(said->node, node) == 0)
-            return strcmp(said->instance, instance) == 0 ? said->free : 0;
-    }
-    return 0;
+    return said && strcmp(said->instance, instance) == 0 ? said->free : 0;
 }
 
 uint64_t loads_waits_since(const struct loads *loads, const char *tenant)

@@ -110,6 +110,11 @@ static size_t find_groups(struct cluster *c, const char *image, uint64_t ret[GRO
     return n;
 }
 
+void cluster_name_subject(const char *what, const char *node, char ret[CLUSTER_SUBJECT_SIZE])
+{
+    (void)snprintf(ret, CLUSTER_SUBJECT_SIZE, "skillvm.%s%s", what, node);
+}
+
 enum cluster_fault cluster_call_subject(struct cluster *c, const char *subject,
                                         const char *data, size_t len, struct buf *ret_answer,
                                         bool *ret_sent, struct err *err)

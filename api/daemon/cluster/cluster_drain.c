@@ -10,13 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SUBJECT_SIZE (FLEET_NODE_SIZE + 16u)
-
-static void name_subject(const char *node, char ret[SUBJECT_SIZE])
-{
-    (void)snprintf(ret, SUBJECT_SIZE, "skillvm.node.%s", node);
-}
-
 bool cluster_is_self(const struct cluster *c, const char *node)
 {
     return strcmp(c->self.node, node) == 0;
@@ -69,12 +62,12 @@ static int ask(struct cluster *c, struct cluster_link *link, const char *node, s
                struct node_drain *ret, struct err *err)
 {
     struct cluster_entry answer = {0};
-    char subject[SUBJECT_SIZE];
+    char subject[CLUSTER_SUBJECT_SIZE];
     struct err why = {0};
     enum cluster_fault fault;
     int r;
 
-    name_subject(node, subject);
+    cluster_name_subject("node.", node, subject);
     fault = c->driver->call(link, subject, buf_cstr(wish), wish->len, CLUSTER_CALL_MS, &answer,
                             &why);
     if (fault == CLUSTER_NO_ENTRY)
@@ -130,10 +123,10 @@ static enum cluster_fault serve_while_joined(void *cluster, struct cluster_link 
 {
     struct cluster *c = cluster;
     const struct cluster_caller caller = {.ctx = &c->service, .take = grant};
-    char subject[SUBJECT_SIZE];
+    char subject[CLUSTER_SUBJECT_SIZE];
     enum cluster_fault fault;
 
-    name_subject(c->self.node, subject);
+    cluster_name_subject("node.", c->self.node, subject);
     fault = c->driver->serve(link, subject, "node", CLUSTER_PENDING, err);
     while (fault == CLUSTER_OK && cluster_is_joined(c) && !cluster_is_stopping(c)) {
         bool some;

@@ -9,16 +9,9 @@
 #include "base/lock.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-#define SUBJECT_SIZE (FLEET_NODE_SIZE + 16u)
-
-/* No group is called so: groups are digits alone. */
-static void name_subject(const char *node, char ret[SUBJECT_SIZE])
-{
-    (void)snprintf(ret, SUBJECT_SIZE, "skillvm.run.at-%s", node);
-}
+#define AT "run.at-" /* no group is called so: groups are digits alone */
 
 /* Also looks which snapshots are here, for the thread that says so. */
 static bool look_at_room(struct cluster *c)
@@ -85,13 +78,13 @@ static bool find_holder(struct cluster *c, uint64_t snapshot, char ret[FLEET_NOD
 int cluster_call_holder(struct cluster *c, uint64_t snapshot, const char *data, size_t len,
                         struct buf *ret_answer, struct err *err)
 {
-    char node[FLEET_NODE_SIZE], subject[SUBJECT_SIZE];
+    char node[FLEET_NODE_SIZE], subject[CLUSTER_SUBJECT_SIZE];
     enum cluster_fault fault;
     bool is_sent;
 
     if (!cluster_is_joined(c) || !find_holder(c, snapshot, node))
         return err_set(err, ENOENT, "no other node has room and that snapshot");
-    name_subject(node, subject);
+    cluster_name_subject(AT, node, subject);
     fault = cluster_call_subject(c, subject, data, len, ret_answer, &is_sent, err);
     if (fault == CLUSTER_OK)
         return 0;
@@ -104,11 +97,11 @@ static enum cluster_fault serve_while_joined(void *cluster, struct cluster_link 
                                              struct err *err)
 {
     struct cluster *c = cluster;
-    char subject[SUBJECT_SIZE];
+    char subject[CLUSTER_SUBJECT_SIZE];
     const struct cluster_desk desk = {subject, "node", look_at_room, false, 0};
     enum cluster_fault fault = CLUSTER_OK;
 
-    name_subject(c->self.node, subject);
+    cluster_name_subject(AT, c->self.node, subject);
     while (fault == CLUSTER_OK && cluster_is_joined(c) && !cluster_is_stopping(c)) {
         if (look_at_room(c))
             fault = cluster_serve_while_room(c, link, &desk, err);

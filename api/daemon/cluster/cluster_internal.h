@@ -221,9 +221,10 @@ bool cluster_take_snapshots(struct cluster *c);
 /* The thread that takes what is wished of this node. */
 cluster_thread_fn cluster_serve_wishes;
 
-#define CLUSTER_LIVE_SUBJECT_SIZE (FLEET_NODE_SIZE + 16u)
-/* Where a node is asked of executions that it has. */
-void cluster_name_live(const char *node, char ret[CLUSTER_LIVE_SUBJECT_SIZE]);
+#define CLUSTER_SUBJECT_SIZE (FLEET_NODE_SIZE + 16u)
+#define CLUSTER_LIVE         "live." /* where a node is asked of executions that it has */
+/* A subject of one node: what is done there, with a mark at its end, and the node's name. */
+void cluster_name_subject(const char *what, const char *node, char ret[CLUSTER_SUBJECT_SIZE]);
 /* The thread that answers that. */
 cluster_thread_fn cluster_serve_live;
 

@@ -24,11 +24,6 @@ void live_copy_finish(struct live_copy *copy)
     copy->answer = (struct live_answer){0};
 }
 
-void cluster_name_live(const char *node, char ret[CLUSTER_LIVE_SUBJECT_SIZE])
-{
-    (void)snprintf(ret, CLUSTER_LIVE_SUBJECT_SIZE, "skillvm.live.%s", node);
-}
-
 /* A place for one more of a tenant that waits for news; NULL: there is none. */
 static char *find_place(struct cluster_live *live, const char *tenant)
 {
@@ -110,14 +105,14 @@ static int ask_over(struct cluster *c, struct cluster_link *link, const char *no
                     const struct live_ask *ask, struct live_copy *ret, struct err *err)
 {
     _cleanup_buf_ struct buf text = {0};
-    char subject[CLUSTER_LIVE_SUBJECT_SIZE];
+    char subject[CLUSTER_SUBJECT_SIZE];
     struct cluster_entry answer = {0};
     enum cluster_fault fault;
     int r;
 
     if (live_ask_write(ask, &text) < 0)
         return err_no_memory(err);
-    cluster_name_live(node, subject);
+    cluster_name_subject(CLUSTER_LIVE, node, subject);
     fault = c->driver->call(link, subject, buf_cstr(&text), text.len, ANSWER_MS + ask->wait_ms,
                             &answer, err);
     if (fault == CLUSTER_NO_QUORUM || fault == CLUSTER_DENIED)

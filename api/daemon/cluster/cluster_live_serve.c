@@ -126,12 +126,12 @@ static enum cluster_fault serve_while_joined(void *server, struct cluster_link *
 {
     struct server *s = server;
     struct cluster *c = s->cluster;
-    char subject[CLUSTER_LIVE_SUBJECT_SIZE];
+    char subject[CLUSTER_SUBJECT_SIZE];
     enum cluster_fault fault;
     uint64_t looked_ns = 0;
 
     s->link = link;
-    cluster_name_live(c->self.node, subject);
+    cluster_name_subject(CLUSTER_LIVE, c->self.node, subject);
     fault = c->driver->serve(s->link, subject, "node", PENDING, err);
     if (fault == CLUSTER_OK)
         set_link(c, s->link);

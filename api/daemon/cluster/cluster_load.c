@@ -12,12 +12,10 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-#define SUBJECT_SIZE (FLEET_NODE_SIZE + 16u)
-#define SUBJECT      "skillvm.load"
-#define SUBJECT_ALL  SUBJECT ".*"
+#define SUBJECT     "skillvm.load"
+#define SUBJECT_ALL SUBJECT ".*"
 
 /* Of the thread that tells. */
 struct teller {
@@ -94,7 +92,7 @@ static enum cluster_fault send(struct teller *t, struct err *err)
 {
     struct cluster *c = t->cluster;
     _cleanup_buf_ struct buf text = {0};
-    char subject[SUBJECT_SIZE];
+    char subject[CLUSTER_SUBJECT_SIZE];
 
     if (!t->link && cluster_connect(c, 0, false, &t->link, err) < 0)
         return CLUSTER_UNREACHABLE;
@@ -106,7 +104,7 @@ static enum cluster_fault send(struct teller *t, struct err *err)
         (void)err_set(err, E2BIG, "what tenants have here does not fit");
         return CLUSTER_OTHER;
     }
-    (void)snprintf(subject, sizeof(subject), SUBJECT ".%s", c->self.node);
+    cluster_name_subject("load.", c->self.node, subject);
     return c->driver->tell(t->link, subject, buf_cstr(&text), text.len, err);
 }
 

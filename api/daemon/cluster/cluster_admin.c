@@ -42,6 +42,17 @@ int cluster_connect(struct cluster *c, size_t first, bool is_to_watch,
     return cluster_result(fault, &why, err);
 }
 
+int cluster_connect_near(struct cluster *c, bool is_to_watch, struct cluster_link **ret,
+                         struct err *err)
+{
+    size_t server;
+
+    (void)pthread_mutex_lock(&c->lock);
+    server = c->follow.tail.server;
+    (void)pthread_mutex_unlock(&c->lock);
+    return cluster_connect(c, server, is_to_watch, ret, err);
+}
+
 static void hurry(struct cluster *c)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);

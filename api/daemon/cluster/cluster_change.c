@@ -17,11 +17,10 @@
 
 #define TRIES 16u
 
-static uint64_t revision_now(struct cluster *c, size_t *ret_server)
+uint64_t cluster_revision_now(struct cluster *c)
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 
-    *ret_server = c->follow.tail.server;
     return c->follow.tail.revision;
 }
 
@@ -121,8 +120,7 @@ static int change_over(struct cluster *c, struct cluster_link *link, change_plan
         struct change change = {0};
         struct err why = {0};
         enum cluster_fault fault;
-        size_t unused;
-        uint64_t seen = revision_now(c, &unused), revision = seen + 1;
+        uint64_t seen = cluster_revision_now(c), revision = seen + 1;
         int r = plan(ctx, &change, err);
 
         if (r < 0)
@@ -170,13 +168,11 @@ int cluster_change(struct cluster *c, change_plan *plan, void *ctx, struct err *
 {
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->follow.writer);
     struct cluster_link *link;
-    size_t server;
     int r = cluster_check_joined(c, err);
 
     if (r < 0)
         return r;
-    (void)revision_now(c, &server);
-    r = cluster_connect(c, server, false, &link, err);
+    r = cluster_connect_near(c, false, &link, err);
     if (r < 0)
         return r;
     r = change_over(c, link, plan, ctx, err);

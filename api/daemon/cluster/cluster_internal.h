@@ -252,6 +252,9 @@ int cluster_result(enum cluster_fault fault, const struct err *why, struct err *
  */
 int cluster_connect(struct cluster *c, size_t first, bool is_to_watch,
                     struct cluster_link **ret, struct err *err);
+/* The same, from the server on that the changes come from. */
+int cluster_connect_near(struct cluster *c, bool is_to_watch, struct cluster_link **ret,
+                         struct err *err);
 /*
  * A connection that is open, or a new one; *ret_used is false for that. 0, or -EAGAIN. It is
  * given back, and closed where something went wrong on it.
@@ -294,6 +297,8 @@ bool cluster_await_seen(struct cluster *c, uint64_t *distrust_ns, uint64_t seen)
 int cluster_check_joined(struct cluster *c, struct err *err);
 /* Puts all rows of this node into a bucket that is not whole, and says then that it is. */
 int cluster_seed(struct cluster *c, struct cluster_link *link, bool *ret_made, struct err *err);
+/* Of the last change that this node has. */
+uint64_t cluster_revision_now(struct cluster *c);
 /*
  * Whether the bucket of changes has room for one: skills and files may take half of it, so that
  * tenants and keys can be changed whatever is pushed. 0, -EDQUOT or -EAGAIN.

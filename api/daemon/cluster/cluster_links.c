@@ -29,7 +29,6 @@ static int take_place(struct cluster *c, struct err *err)
 int cluster_link_take(struct cluster *c, struct cluster_link **ret, bool *ret_used,
                       struct err *err)
 {
-    size_t server;
     int r;
 
     (void)pthread_mutex_lock(&c->lock);
@@ -37,11 +36,10 @@ int cluster_link_take(struct cluster *c, struct cluster_link **ret, bool *ret_us
     *ret_used = r == 0 && c->links.n > 0;
     if (*ret_used)
         *ret = c->links.idle[--c->links.n];
-    server = c->follow.tail.server;
     (void)pthread_mutex_unlock(&c->lock);
     if (r < 0 || *ret_used)
         return r;
-    r = cluster_connect(c, server, false, ret, err);
+    r = cluster_connect_near(c, false, ret, err);
     if (r < 0)
         cluster_link_give(c, NULL, false);
     return r;

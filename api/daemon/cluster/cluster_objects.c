@@ -55,13 +55,6 @@ static const char *bucket_of(const struct transfer *t)
     return kept_buckets[t->kept];
 }
 
-static size_t server_now(struct cluster *c)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-
-    return c->follow.tail.server;
-}
-
 /* Whether it is there, and what is said of it. */
 static enum cluster_fault look(struct transfer *t, struct err *err)
 {
@@ -268,7 +261,7 @@ static int begin(struct transfer *t, struct err *err)
     if (r < 0)
         return r;
     object_meta_key(t->digest, t->key);
-    return cluster_connect(t->cluster, server_now(t->cluster), true, &t->link, err);
+    return cluster_connect_near(t->cluster, true, &t->link, err);
 }
 
 static int put_joined(struct transfer *t, struct err *err)
@@ -316,7 +309,7 @@ int cluster_objects_look(struct cluster *c, struct cluster_object *objects, size
     enum cluster_fault fault = CLUSTER_OK;
     struct transfer t = {.cluster = c};
     struct err why = {0};
-    int r = cluster_connect(c, server_now(c), false, &t.link, err);
+    int r = cluster_connect_near(c, false, &t.link, err);
 
     if (r < 0)
         return r;

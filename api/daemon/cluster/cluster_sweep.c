@@ -14,7 +14,6 @@
 
 #include "api/daemon/cluster/object_meta.h"
 #include "base/clock.h"
-#include "base/lock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -223,13 +222,6 @@ int cluster_object_remove(struct cluster *c, const char *digest, cluster_named_f
     return over_link(&s, remove_now, err);
 }
 
-static uint64_t revision_here(struct cluster *c)
-{
-    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
-
-    return c->follow.tail.revision;
-}
-
 /* Whose it is; NULL: it is a tenant. */
 static const char *tenant_of(const struct change *change)
 {
@@ -250,7 +242,7 @@ static int judge_row(struct sweep *s, const struct cluster_entry *entry, struct 
     struct change change, tenant;
     int r;
 
-    if (entry->is_removed || entry->revision > revision_here(s->cluster) ||
+    if (entry->is_removed || entry->revision > cluster_revision_now(s->cluster) ||
         change_entry_parse(entry->key, entry->data, entry->len, false, &change, &unused) < 0 ||
         !tenant_of(&change))
         return 0;

@@ -405,9 +405,11 @@ static void release(struct cluster_entry *entry)
     *entry = (struct cluster_entry){0};
 }
 
-enum cluster_fault nats_get(struct cluster_link *link, const struct nats_layout *layout,
-                            const char *bucket, const char *key, struct cluster_entry *ret,
-                            struct err *err)
+/* The last entry of a key; with a revision the entry of that, whatever its key. */
+static enum cluster_fault get_stored(struct cluster_link *link,
+                                     const struct nats_layout *layout, const char *bucket,
+                                     const char *key, uint64_t revision,
+                                     struct cluster_entry *ret, struct err *err)
 {
     char stream[NATS_SUBJECT_SIZE], subject[NATS_SUBJECT_SIZE];
     natsMsg *message = NULL;
@@ -417,9 +419,11 @@ enum cluster_fault nats_get(struct cluster_link *link, const struct nats_layout 
     nats_name_stream(layout, bucket, stream);
     nats_name_subject(layout, bucket, key, subject);
     nats_begin_request(link);
-    s = js_GetLastMsg(&message, link->stream, stream, subject, NULL, &code);
+    s = revision > 0 ? js_GetMsg(&message, link->stream, stream, revision, NULL, &code)
+                     : js_GetLastMsg(&message, link->stream, stream, subject, NULL, &code);
     if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr) {
-        (void)err_set(err, ENOENT, "there is no entry %.64s", key);
+        (void)err_set(err, ENOENT, "there is no entry %.64s",
+                      revision > 0 ? "of that revision" : key);
         return CLUSTER_NO_ENTRY;
     }
     if (s != NATS_OK)
@@ -430,35 +434,23 @@ enum cluster_fault nats_get(struct cluster_link *link, const struct nats_layout 
     return CLUSTER_OK;
 }
 
+enum cluster_fault nats_get(struct cluster_link *link, const struct nats_layout *layout,
+                            const char *bucket, const char *key, struct cluster_entry *ret,
+                            struct err *err)
+{
+    return get_stored(link, layout, bucket, key, 0, ret, err);
+}
+
 static enum cluster_fault get(struct cluster_link *link, const char *bucket, const char *key,
                               struct cluster_entry *ret, struct err *err)
 {
-    return nats_get(link, &layout_keys, bucket, key, ret, err);
+    return get_stored(link, &layout_keys, bucket, key, 0, ret, err);
 }
 
 static enum cluster_fault get_at(struct cluster_link *link, const char *bucket,
                                  uint64_t revision, struct cluster_entry *ret, struct err *err)
 {
-    char stream[NATS_SUBJECT_SIZE], subject[NATS_SUBJECT_SIZE];
-    natsMsg *message = NULL;
-    jsErrCode code = 0;
-    natsStatus s;
-
-    nats_name_stream(&layout_keys, bucket, stream);
-    nats_name_subject(&layout_keys, bucket, "", subject);
-    nats_begin_request(link);
-    s = js_GetMsg(&message, link->stream, stream, revision, NULL, &code);
-    if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr) {
-        (void)err_set(err, ENOENT, "there is no entry of revision %llu",
-                      (unsigned long long)revision);
-        return CLUSTER_NO_ENTRY;
-    }
-    if (s != NATS_OK)
-        return nats_failed(link, s, code, "cannot read the entry", err);
-    nats_fill_entry(message, strlen(subject), ret);
-    ret->revision = revision;
-    ret->stored_ns = (uint64_t)natsMsg_GetTime(message);
-    return CLUSTER_OK;
+    return get_stored(link, &layout_keys, bucket, "", revision, ret, err);
 }
 
 enum cluster_fault nats_publish(struct cluster_link *link, const struct nats_layout *layout,

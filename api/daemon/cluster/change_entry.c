@@ -189,16 +189,6 @@ static int take_session(struct json_slice object, struct change_session *ret)
     return 0;
 }
 
-/* A JSON object of a schema that is known. 0, or -EINVAL with *ret_why. */
-static int take_object(const char *data, size_t len, struct json_slice *ret,
-                       enum node_refusal *ret_why)
-{
-    *ret_why = NODE_TOO_LARGE;
-    return len > CHANGE_ENTRY_BYTES_MAX
-               ? -EINVAL
-               : entry_take_object(data, len, CHANGE_ENTRY_SCHEMA, ret, ret_why);
-}
-
 static int take(struct json_slice object, struct change *change)
 {
     switch (change->kind) {
@@ -226,7 +216,8 @@ int change_entry_parse(const char *key, const char *data, size_t len, bool is_re
     *ret_why = NODE_WRONG_NAME;
     if (change_entry_parse_key(key, &change) < 0)
         return -EINVAL;
-    if (!is_removed && take_object(data, len, &object, ret_why) < 0)
+    if (!is_removed && entry_take_object(data, len, CHANGE_ENTRY_BYTES_MAX, CHANGE_ENTRY_SCHEMA,
+                                         &object, ret_why) < 0)
         return -EINVAL;
     *ret_why = NODE_MALFORMED;
     if (is_removed ? strcmp(change.id, TENANT_DEFAULT) == 0 : take(object, &change) < 0)
@@ -334,8 +325,7 @@ int change_entry_write(const struct change *change, struct buf *ret)
         return -E2BIG;
     w = entry_begin(CHANGE_ENTRY_BYTES_MAX, CHANGE_ENTRY_SCHEMA);
     write_all(&w, change);
-    json_write_close(&w, '}');
-    return json_writer_end(&w, ret);
+    return entry_end(&w, ret);
 }
 
 int change_entry_parse_begin(const char *data, size_t len, char ret_bucket[CHANGE_MARK_SIZE])
@@ -344,7 +334,8 @@ int change_entry_parse_begin(const char *data, size_t len, char ret_bucket[CHANG
     struct json_slice object;
     enum node_refusal why;
 
-    if (take_object(data, len, &object, &why) < 0 ||
+    if (entry_take_object(data, len, CHANGE_ENTRY_BYTES_MAX, CHANGE_ENTRY_SCHEMA, &object,
+                          &why) < 0 ||
         entry_take_text(object, "bucket", bucket, sizeof(bucket)) < 0 ||
         strspn(bucket, HEX) != CHANGE_MARK_SIZE - 1)
         return -EINVAL;
@@ -357,6 +348,5 @@ int change_entry_write_begin(const char *bucket, struct buf *ret)
     struct json_writer w = entry_begin(CHANGE_ENTRY_BYTES_MAX, CHANGE_ENTRY_SCHEMA);
 
     json_write_string(&w, "bucket", bucket);
-    json_write_close(&w, '}');
-    return json_writer_end(&w, ret);
+    return entry_end(&w, ret);
 }

@@ -45,10 +45,8 @@ int deed_entry_parse(const char *key, const char *data, size_t len, struct deed 
     *ret_why = NODE_WRONG_NAME;
     if (!is_entry(key))
         return -EINVAL;
-    *ret_why = NODE_TOO_LARGE;
-    if (len > DEED_ENTRY_BYTES_MAX)
-        return -EINVAL;
-    if (entry_take_object(data, len, DEED_ENTRY_SCHEMA, &object, ret_why) < 0)
+    if (entry_take_object(data, len, DEED_ENTRY_BYTES_MAX, DEED_ENTRY_SCHEMA, &object,
+                          ret_why) < 0)
         return -EINVAL;
     *ret_why = NODE_MALFORMED;
     if (take_members(object, &deed) < 0)
@@ -69,6 +67,5 @@ int deed_entry_write(const struct deed *deed, struct buf *ret)
     json_write_string(&w, "action", deed->action);
     json_write_string(&w, "target", deed->target);
     json_write_string(&w, "detail", deed->detail);
-    json_write_close(&w, '}');
-    return json_writer_end(&w, ret);
+    return entry_end(&w, ret);
 }

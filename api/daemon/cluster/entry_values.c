@@ -16,11 +16,20 @@ struct json_writer entry_begin(size_t max, uint32_t schema)
     return w;
 }
 
-int entry_take_object(const char *data, size_t len, uint32_t newest, struct json_slice *ret,
-                      enum node_refusal *ret_why)
+int entry_end(struct json_writer *w, struct buf *ret)
+{
+    json_write_close(w, '}');
+    return json_writer_end(w, ret);
+}
+
+int entry_take_object(const char *data, size_t len, size_t max, uint32_t newest,
+                      struct json_slice *ret, enum node_refusal *ret_why)
 {
     uint64_t schema;
 
+    *ret_why = NODE_TOO_LARGE;
+    if (len > max)
+        return -EINVAL;
     *ret_why = NODE_MALFORMED;
     if (!data || json_text_check(data, len, ret, NULL) < 0 || !json_is_object(*ret) ||
         entry_take_number(*ret, "schema", UINT32_MAX, &schema) < 0 || schema == 0)

@@ -11,12 +11,14 @@
 
 /* Opens an object of up to max bytes, with the number of its schema. */
 struct json_writer entry_begin(size_t max, uint32_t schema);
+/* Closes it and hands it over, as json_writer_end does. */
+int entry_end(struct json_writer *w, struct buf *ret);
 /*
- * An object with the number of a schema, up to the newest that is known. 0, or -EINVAL with
- * *ret_why: NODE_MALFORMED or NODE_NEWER.
+ * An object of up to max bytes with the number of a schema, up to the newest that is known. 0,
+ * or -EINVAL with *ret_why: NODE_TOO_LARGE, NODE_MALFORMED or NODE_NEWER.
  */
-int entry_take_object(const char *data, size_t len, uint32_t newest, struct json_slice *ret,
-                      enum node_refusal *ret_why);
+int entry_take_object(const char *data, size_t len, size_t max, uint32_t newest,
+                      struct json_slice *ret, enum node_refusal *ret_why);
 
 /* All: 0, or -EINVAL where it is not there or something else; *ret is untouched then. */
 

@@ -16,8 +16,8 @@ int hold_entry_parse(const char *data, size_t len, struct hold *ret)
     struct json_slice object;
     enum node_refusal unused;
 
-    if (len > HOLD_ENTRY_BYTES_MAX ||
-        entry_take_object(data, len, HOLD_ENTRY_SCHEMA, &object, &unused) < 0 ||
+    if (entry_take_object(data, len, HOLD_ENTRY_BYTES_MAX, HOLD_ENTRY_SCHEMA, &object,
+                          &unused) < 0 ||
         entry_take_text(object, "node", hold.node, sizeof(hold.node)) < 0 ||
         !fleet_node_valid(hold.node) ||
         entry_take_text(object, "instance", hold.instance, sizeof(hold.instance)) < 0 ||
@@ -40,6 +40,5 @@ int hold_entry_write(const struct hold *hold, struct buf *ret)
     json_write_string(&w, "execution", hold->execution);
     json_write_number(&w, "seen", hold->seen);
     json_write_bool(&w, "over", hold->is_over);
-    json_write_close(&w, '}');
-    return json_writer_end(&w, ret);
+    return entry_end(&w, ret);
 }

@@ -32,8 +32,7 @@ int live_ask_write(const struct live_ask *ask, struct buf *ret)
     json_write_bool(&w, "begun", ask->is_begun);
     if (ask->is_of_row)
         json_write_bool(&w, "row", true);
-    json_write_close(&w, '}');
-    return json_writer_end(&w, ret);
+    return entry_end(&w, ret);
 }
 
 /* Nodes of an earlier version do not ask for it. */
@@ -51,8 +50,7 @@ int live_ask_parse(const char *data, size_t len, struct live_ask *ret)
     enum node_refusal unused;
     uint64_t log_at, wait_ms;
 
-    if (len > LIVE_ASK_BYTES_MAX ||
-        entry_take_object(data, len, LIVE_SCHEMA, &object, &unused) < 0 ||
+    if (entry_take_object(data, len, LIVE_ASK_BYTES_MAX, LIVE_SCHEMA, &object, &unused) < 0 ||
         entry_take_text(object, "tenant", ask.tenant, sizeof(ask.tenant)) < 0 ||
         !tenant_id_valid(ask.tenant) ||
         entry_take_text(object, "id", ask.id, sizeof(ask.id)) < 0 ||
@@ -77,8 +75,7 @@ int live_answer_write(const struct live_answer *answer, struct buf *out)
     json_write_string(&w, "state", states[answer->state]);
     json_write_string(&w, "image", answer->image);
     json_write_string(&w, "image_reason", answer->image_reason);
-    json_write_close(&w, '}');
-    r = json_writer_end(&w, &line);
+    r = entry_end(&w, &line);
     return r < 0 ? r : buf_append(out, line.data, line.len);
 }
 
@@ -142,7 +139,8 @@ int live_answer_parse(const char *data, size_t len, struct live_answer *ret)
     unsigned state;
 
     if (!end ||
-        entry_take_object(data, (size_t)(end - data), LIVE_SCHEMA, &object, &unused) < 0 ||
+        entry_take_object(data, (size_t)(end - data), LINE_MAX_BYTES, LIVE_SCHEMA, &object,
+                          &unused) < 0 ||
         entry_take_one_of(object, "state", states, STATES, &state) < 0 ||
         entry_take_text(object, "image", answer.image, sizeof(answer.image)) < 0 ||
         !text_is_plain(answer.image) ||

@@ -70,13 +70,10 @@ int load_entry_parse(const char *key, const char *data, size_t len, struct load 
     uint64_t free_slots;
 
     ret->n_tenants = 0;
-    *ret_why = NODE_TOO_LARGE;
-    if (len > LOAD_BYTES_MAX)
-        return -EINVAL;
     *ret_why = NODE_WRONG_NAME;
     if (!fleet_node_valid(key))
         return -EINVAL;
-    if (entry_take_object(data, len, LOAD_SCHEMA, &object, ret_why) < 0)
+    if (entry_take_object(data, len, LOAD_BYTES_MAX, LOAD_SCHEMA, &object, ret_why) < 0)
         return -EINVAL;
     *ret_why = NODE_MALFORMED;
     if (entry_take_text(object, "node", ret->node, sizeof(ret->node)) < 0 ||
@@ -109,6 +106,5 @@ int load_entry_write(const struct load *load, struct buf *ret)
         json_write_close(&w, ']');
     }
     json_write_close(&w, ']');
-    json_write_close(&w, '}');
-    return json_writer_end(&w, ret);
+    return entry_end(&w, ret);
 }

@@ -151,11 +151,10 @@ int node_entry_parse(const char *key, const char *data, size_t len, struct node_
     _cleanup_free_ struct node_entry *entry = NULL;
     struct json_slice object;
 
-    if (len > NODE_ENTRY_BYTES_MAX)
-        return refuse(NODE_TOO_LARGE, ret_why);
     if (!fleet_node_valid(key))
         return refuse(NODE_WRONG_NAME, ret_why);
-    if (entry_take_object(data, len, NODE_ENTRY_SCHEMA, &object, ret_why) < 0)
+    if (entry_take_object(data, len, NODE_ENTRY_BYTES_MAX, NODE_ENTRY_SCHEMA, &object,
+                          ret_why) < 0)
         return -EINVAL;
     entry = calloc(1, sizeof(*entry));
     if (!entry || take_all(object, entry) < 0)
@@ -207,6 +206,5 @@ int node_entry_write(const struct node_entry *entry, struct buf *ret)
     node_entry_write_members(&w, entry);
     write_snapshots(&w, entry);
     json_write_number(&w, "started_ms", entry->started_ns / NS_PER_MS_OF_ENTRY);
-    json_write_close(&w, '}');
-    return json_writer_end(&w, ret);
+    return entry_end(&w, ret);
 }

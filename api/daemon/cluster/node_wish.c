@@ -15,19 +15,11 @@ static const char *const names[NODE_WISHES] = {
     [NODE_WISH_UNDO] = "undo",
 };
 
-static int end(struct json_writer *w, struct buf *ret)
-{
-    json_write_close(w, '}');
-    return json_writer_end(w, ret);
-}
-
 static int take_object(const char *data, size_t len, struct json_slice *ret)
 {
     enum node_refusal unused;
 
-    return len <= NODE_WISH_BYTES_MAX
-               ? entry_take_object(data, len, NODE_WISH_SCHEMA, ret, &unused)
-               : -EINVAL;
+    return entry_take_object(data, len, NODE_WISH_BYTES_MAX, NODE_WISH_SCHEMA, ret, &unused);
 }
 
 int node_wish_write(enum node_wish wish, struct buf *ret)
@@ -35,7 +27,7 @@ int node_wish_write(enum node_wish wish, struct buf *ret)
     struct json_writer w = entry_begin(NODE_WISH_BYTES_MAX, NODE_WISH_SCHEMA);
 
     json_write_string(&w, "wish", names[wish]);
-    return end(&w, ret);
+    return entry_end(&w, ret);
 }
 
 int node_wish_parse(const char *data, size_t len, enum node_wish *ret)
@@ -58,7 +50,7 @@ int node_drain_write(const struct node_drain *drain, struct buf *ret)
     json_write_number(&w, "running", drain->running);
     json_write_number(&w, "waiting", drain->waiting);
     json_write_string(&w, "refused", drain->refused);
-    return end(&w, ret);
+    return entry_end(&w, ret);
 }
 
 int node_drain_parse(const char *data, size_t len, struct node_drain *ret)

@@ -143,6 +143,5 @@ int object_meta_write(const struct object_meta *meta, const char *bucket, struct
     json_write_string(&w, "digest", digest);
     if (meta->is_deleted)
         json_write_bool(&w, "deleted", true);
-    json_write_close(&w, '}');
-    return json_writer_end(&w, ret);
+    return entry_end(&w, ret);
 }

@@ -153,10 +153,8 @@ int record_entry_parse(const char *key, const char *data, size_t len, struct rec
     *ret_why = NODE_WRONG_NAME;
     if (!ids_valid(ID_EXECUTION, key))
         return -EINVAL;
-    *ret_why = NODE_TOO_LARGE;
-    if (len > RECORD_ENTRY_BYTES_MAX)
-        return -EINVAL;
-    if (entry_take_object(data, len, RECORD_ENTRY_SCHEMA, &object, ret_why) < 0)
+    if (entry_take_object(data, len, RECORD_ENTRY_BYTES_MAX, RECORD_ENTRY_SCHEMA, &object,
+                          ret_why) < 0)
         return -EINVAL;
     *ret_why = NODE_MALFORMED;
     if (take_acceptance(object, &record) < 0 || take_ending(object, &record) < 0)
@@ -226,6 +224,5 @@ int record_entry_write(const struct record *record, struct buf *ret)
         write_ending(&w, record);
     else if (has_wish(record))
         write_wish(&w, record);
-    json_write_close(&w, '}');
-    return json_writer_end(&w, ret);
+    return entry_end(&w, ret);
 }

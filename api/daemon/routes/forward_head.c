@@ -27,8 +27,7 @@ int forward_head_write(const struct forward_head *head, struct buf *out)
         json_write_string(&w, "node", head->node);
         json_write_string(&w, "instance", head->instance);
     }
-    json_write_close(&w, '}');
-    r = json_writer_end(&w, &line);
+    r = entry_end(&w, &line);
     return r < 0 ? r : buf_append(out, line.data, line.len);
 }
 
@@ -67,7 +66,8 @@ ssize_t forward_head_parse(const char *data, size_t len, struct forward_head *re
     enum node_refusal unused;
 
     if (!end ||
-        entry_take_object(data, (size_t)(end - data), FORWARD_SCHEMA, &object, &unused) < 0 ||
+        entry_take_object(data, (size_t)(end - data), LINE_MAX_BYTES, FORWARD_SCHEMA, &object,
+                          &unused) < 0 ||
         entry_take_text(object, "tenant", head.tenant, sizeof(head.tenant)) < 0 ||
         !tenant_id_valid(head.tenant) ||
         entry_take_text(object, "id", head.id, sizeof(head.id)) < 0 ||

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HEX "0123456789abcdef"
-
 /* What a key begins with, and what the id behind it does. */
 static const struct {
     const char *part, *id;
@@ -40,11 +38,6 @@ int change_entry_parse_key(const char *key, struct change *ret)
         return 0;
     }
     return -EINVAL;
-}
-
-static bool is_digest(const char *text)
-{
-    return strspn(text, HEX) == CHANGE_DIGEST_SIZE - 1;
 }
 
 static int take_limits(struct json_slice limits, struct tenant_limits *ret)
@@ -87,7 +80,7 @@ static int take_key(struct json_slice object, struct change_key *ret)
     if (entry_take_text(object, "tenant", ret->tenant, sizeof(ret->tenant)) < 0 ||
         !tenant_id_valid(ret->tenant) ||
         entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
-        !is_digest(ret->digest) ||
+        !entry_is_digest(ret->digest) ||
         entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 ||
         !text_is_plain(ret->name) ||
         entry_take_bool(object, "operator", &ret->is_operator) < 0 ||
@@ -118,7 +111,8 @@ static int take_packages(struct json_slice object, struct change_skill *ret)
                         sizeof(ret->packages_digest)) < 0 ||
         entry_take_number(object, "packages_python", UINT8_MAX, &ret->packages_python) < 0)
         return -EINVAL;
-    return !ret->packages_digest[0] || (ret->packages[0] && is_digest(ret->packages_digest))
+    return !ret->packages_digest[0] ||
+                   (ret->packages[0] && entry_is_digest(ret->packages_digest))
                ? 0
                : -EINVAL;
 }
@@ -132,7 +126,7 @@ static int take_skill(struct json_slice object, struct change_skill *ret)
         entry_take_text(object, "version", ret->version, sizeof(ret->version)) < 0 ||
         !is_name(ret->version) ||
         entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
-        !is_digest(ret->digest) ||
+        !entry_is_digest(ret->digest) ||
         entry_take_text(object, "description", ret->description, sizeof(ret->description)) <
             0 ||
         entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
@@ -162,7 +156,7 @@ static int take_file(struct json_slice object, struct change_file *ret)
             0 ||
         !ret->content_type[0] || !text_is_plain(ret->content_type) ||
         entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
-        !is_digest(ret->digest) ||
+        !entry_is_digest(ret->digest) ||
         entry_take_number(object, "bytes", LIMIT_INFILE_BYTES, &ret->bytes) < 0 ||
         entry_take_number(object, "created_ns", INT64_MAX, &ret->created_ns) < 0 ||
         entry_take_number(object, "expires_ns", INT64_MAX, &ret->expires_ns) < 0)
@@ -177,7 +171,7 @@ static int take_session(struct json_slice object, struct change_session *ret)
         entry_take_text(object, "name", ret->name, sizeof(ret->name)) < 0 ||
         !ids_session_valid(ret->name) ||
         entry_take_text(object, "digest", ret->digest, sizeof(ret->digest)) < 0 ||
-        !is_digest(ret->digest) ||
+        !entry_is_digest(ret->digest) ||
         entry_take_number(object, "bytes", LIMIT_SESSION_STREAM, &ret->bytes) < 0 ||
         entry_take_number(object, "files", LIMIT_SESSION_FILES, &ret->files) < 0 ||
         entry_take_number(object, "content_bytes", LIMIT_SESSION_BYTES, &ret->content_bytes) <
@@ -336,8 +330,7 @@ int change_entry_parse_begin(const char *data, size_t len, char ret_bucket[CHANG
 
     if (entry_take_object(data, len, CHANGE_ENTRY_BYTES_MAX, CHANGE_ENTRY_SCHEMA, &object,
                           &why) < 0 ||
-        entry_take_text(object, "bucket", bucket, sizeof(bucket)) < 0 ||
-        strspn(bucket, HEX) != CHANGE_MARK_SIZE - 1)
+        entry_take_text(object, "bucket", bucket, sizeof(bucket)) < 0 || !ids_valid("", bucket))
         return -EINVAL;
     memcpy(ret_bucket, bucket, sizeof(bucket));
     return 0;

@@ -91,10 +91,13 @@ int entry_take_one_of(struct json_slice object, const char *key, const char *con
     return -EINVAL;
 }
 
+bool entry_is_digest(const char *text)
+{
+    return strlen(text) == CHANGE_DIGEST_SIZE - 1 &&
+           strspn(text, "0123456789abcdef") == CHANGE_DIGEST_SIZE - 1;
+}
+
 bool entry_is_digest_or_none(const char *text)
 {
-    size_t len = strlen(text);
-
-    return len == 0 ||
-           (len == CHANGE_DIGEST_SIZE - 1 && strspn(text, "0123456789abcdef") == len);
+    return !text[0] || entry_is_digest(text);
 }

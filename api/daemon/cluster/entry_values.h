@@ -32,7 +32,9 @@ int entry_take_text(struct json_slice object, const char *key, char *ret, size_t
 int entry_take_one_of(struct json_slice object, const char *key, const char *const *words,
                       unsigned n, unsigned *ret);
 
-/* A SHA-256 in hexadecimal digits, or "". */
+/* A SHA-256 in hexadecimal digits. */
+bool entry_is_digest(const char *text);
+/* The same, or "". */
 bool entry_is_digest_or_none(const char *text);
 
 #endif

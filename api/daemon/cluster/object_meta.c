@@ -33,11 +33,6 @@ static void encode(const uint8_t *bytes, size_t n, char ret[BASE64_SIZE])
     ret[at] = '\0';
 }
 
-static bool is_digest(const char *text)
-{
-    return strspn(text, HEX) == CHANGE_DIGEST_SIZE - 1 && !text[CHANGE_DIGEST_SIZE - 1];
-}
-
 /* "SHA-256=" and what the digest's digits stand for. */
 static void write_digest(const char *digest, char *ret, size_t size)
 {
@@ -110,7 +105,7 @@ int object_meta_parse(const char *key, const char *data, size_t len, struct obje
     if (!data || len > OBJECT_META_BYTES_MAX || json_text_check(data, len, &object, NULL) < 0 ||
         !json_is_object(object) ||
         entry_take_text(object, "name", meta.digest, sizeof(meta.digest)) < 0 ||
-        !is_digest(meta.digest))
+        !entry_is_digest(meta.digest))
         return -EINVAL;
     object_meta_key(meta.digest, wanted);
     if (strcmp(key, wanted) != 0)

@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define HEX "0123456789abcdef"
-
 static int take_acceptance(struct json_slice object, struct record *ret)
 {
     if (entry_take_text(object, "tenant", ret->tenant, sizeof(ret->tenant)) < 0 ||
@@ -27,8 +25,8 @@ static int take_acceptance(struct json_slice object, struct record *ret)
         entry_take_bool(object, "cancel", &ret->is_cancelled) < 0)
         return -EINVAL;
     return tenant_id_valid(ret->tenant) && fleet_node_valid(ret->node) &&
-                   strspn(ret->instance, HEX) == RECORD_INSTANCE_SIZE - 1 &&
-                   text_is_plain(ret->skill_name) && text_is_plain(ret->skill_version) &&
+                   ids_valid("", ret->instance) && text_is_plain(ret->skill_name) &&
+                   text_is_plain(ret->skill_version) &&
                    entry_is_digest_or_none(ret->skill_digest) &&
                    entry_is_digest_or_none(ret->request_digest) &&
                    (ret->idempotency_key[0] != '\0') == (ret->request_digest[0] != '\0')

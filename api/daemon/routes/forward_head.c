@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define LINE_MAX_BYTES 1024u
-#define HEX            "0123456789abcdef"
 
 int forward_head_write(const struct forward_head *head, struct buf *out)
 {
@@ -53,7 +52,7 @@ static int take_process(struct json_slice object, struct forward_head *ret)
                    fleet_node_valid(ret->node) &&
                    entry_take_text(object, "instance", ret->instance, sizeof(ret->instance)) ==
                        0 &&
-                   strspn(ret->instance, HEX) == RECORD_INSTANCE_SIZE - 1
+                   ids_valid("", ret->instance)
                ? 0
                : -EINVAL;
 }

@@ -45,15 +45,15 @@ struct places {
     char images[PATH_MAX]; /* and those that were made here */
 };
 
-/* As it is set, or name in the folder. */
-static int put_path(char *ret, size_t size, const char *set, const char *folder,
-                    const char *name, struct err *err)
+/* Of what it is: as it is set, or name in the folder. */
+static int put_path(const char *what, char *ret, size_t size, const char *set,
+                    const char *folder, const char *name, struct err *err)
 {
     int len =
         *set ? snprintf(ret, size, "%s", set) : snprintf(ret, size, "%s/%s", folder, name);
 
     return len < 0 || (size_t)len >= size
-               ? err_set(err, ENAMETOOLONG, "the path %.64s… is too long", *set ? set : folder)
+               ? err_set(err, ENAMETOOLONG, "the path of %s is too long", what)
                : 0;
 }
 
@@ -64,14 +64,14 @@ static int find_places(const struct config *config, struct places *ret, struct e
 
     if (r < 0)
         return err_set_errno(err, -r, "cannot find this program");
-    if (put_path(ret->share, sizeof(ret->share) - PLACE_ROOM, config->share_path, folder,
-                 "../share/skillvm", err) < 0 ||
-        put_path(ret->vmm, sizeof(ret->vmm), config->vmm_path, folder, "skillvm-vmm", err) <
-            0 ||
-        put_path(ret->jail, sizeof(ret->jail), config->jail_path, folder, "skillvm-jail", err) <
-            0 ||
-        put_path(ret->images, sizeof(ret->images) - PLACE_ROOM, config->images_path,
-                 config->data_path, "images", err) < 0)
+    if (put_path("the share folder", ret->share, sizeof(ret->share) - PLACE_ROOM,
+                 config->share_path, folder, "../share/skillvm", err) < 0 ||
+        put_path("skillvm-vmm", ret->vmm, sizeof(ret->vmm), config->vmm_path, folder,
+                 "skillvm-vmm", err) < 0 ||
+        put_path("skillvm-jail", ret->jail, sizeof(ret->jail), config->jail_path, folder,
+                 "skillvm-jail", err) < 0 ||
+        put_path("the folder of images", ret->images, sizeof(ret->images) - PLACE_ROOM,
+                 config->images_path, config->data_path, "images", err) < 0)
         return -ENAMETOOLONG;
     (void)snprintf(ret->kernel, sizeof(ret->kernel), "%.4000s/vmlinux", ret->share);
     if (access(ret->vmm, X_OK) < 0)

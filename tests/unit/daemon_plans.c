@@ -20,7 +20,7 @@ static const struct registry_statements *const all[] = {
     &registry_change_statements,       &registry_record_statements,
     &registry_retention_statements,    &registry_skill_plan_statements,
     &registry_file_plan_statements,    &registry_session_plan_statements,
-    &registry_place_statements, &registry_tool_statements,
+    &registry_place_statements,        &registry_tool_statements,
     &registry_audit_shared_statements, &registry_audit_statements,
     &registry_usage_statements,        &registry_entry_statements,
 };

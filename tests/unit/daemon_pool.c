@@ -394,7 +394,7 @@ static void hang(struct fixture *f, const char *party, unsigned n)
         snprintf(wish.party, sizeof(wish.party), "%s", party);
         (void)visit_as(f, &wish, "FAKE=reset-hang", &who);
         assert_int_equal(sscanf(who.text, "{\"pid\":%d,", &pid), 1);
-        WAIT_FOR(i >= 3 || is_pausing(pid));
+        WAIT_FOR(i >= 4 || is_pausing(pid));
     }
 }
 
@@ -410,8 +410,8 @@ static void resets_that_hang_hold_up_no_other_party(void **state)
     (void)visit_as(f, &wish, "FAKE=who", &who);
     WAIT_FOR(measure(f).parked_used == 1);
     assert_int_equal(visit_as(f, &wish, "FAKE=who", &who).kind, POOL_REUSED);
-    /* Three are in the hands of keepers, which wait for twenty seconds; the others go. */
-    WAIT_FOR(measure(f).behind == 3);
+    /* Four are in the hands of keepers, which wait for twenty seconds; the others go. */
+    WAIT_FOR(measure(f).behind == 4);
     assert_int_equal(measure(f).resets_failed, 0);
 }
 
@@ -423,7 +423,7 @@ static void who_waits_for_no_keeper_takes_another(void **state)
     struct who who;
 
     snprintf(wish.party, sizeof(wish.party), "c");
-    hang(f, "a", 3);
+    hang(f, "a", 4);
     hang(f, "b", 1);
     (void)visit_as(f, &wish, "FAKE=who", &who);
     assert_int_not_equal(visit_as(f, &wish, "FAKE=who", &who).kind, POOL_REUSED);

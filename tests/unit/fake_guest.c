@@ -507,7 +507,7 @@ void fake_behave(struct fake *f)
     if (strncmp(how, "who", 3) == 0) {
         behave_who(f);
         while (strcmp(how, "who-burns") == 0)
-            ;
+            (void)clock_thread_cpu_ns();
     } else if (strncmp(how, "reset-", 6) == 0 || strncmp(how, "parked-", 7) == 0) {
         snprintf(f->reset_how, sizeof(f->reset_how), "%s", how);
         behave_who(f);

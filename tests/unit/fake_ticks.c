@@ -69,10 +69,10 @@ void fake_be_late(const struct fake *f)
     uint8_t *data;
     size_t len;
 
-    if (strcmp(f->behaviour, "session-late") != 0 || poll(&p, 1, 5000) <= 0)
+    if (strcmp(f->behaviour, "session-late") != 0 || poll(&p, 1, 8000) <= 0)
         return;
     if (fake_receive_frame(f, &data, &len) != PROTO_CANCEL)
         fake_die("not CANCEL");
     free(data);
-    usleep(2500000);
+    usleep(7000000);
 }

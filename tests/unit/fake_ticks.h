@@ -12,8 +12,10 @@
 void fake_tick(const struct fake *f);
 /* Says "waits", and ends well once its process has SIGUSR1. */
 void fake_wait_told(const struct fake *f);
-/* "session-late" goes on for five seconds, or for two and a half once it was cancelled, which
- * it ignores. */
+/*
+ * "session-late" goes on for eight seconds, or for seven once it was cancelled, which it
+ * ignores.
+ */
 void fake_be_late(const struct fake *f);
 
 #endif

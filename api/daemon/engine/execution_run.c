@@ -317,8 +317,6 @@ static void run_machine(struct execution_run *run)
     finish_artifacts(run);
     finish_session(run, find_interruption(run, r, &err));
     run->report.cpu_us += (clock_thread_cpu_ns() - cpu_ns) / 1000;
-    if (run->machine)
-        run->report.cpu_us += machine_took_us(run->machine);
     fill_phases(run, start_ns);
 }
 
@@ -431,6 +429,9 @@ static void fill_result(struct execution_run *run)
     }
     result->exited = run->report.guest.times.exit_ns != 0;
     result->exit = run->report.guest.exit;
+    /* Its guest may have gone on. */
+    if (run->machine)
+        run->report.cpu_us += machine_took_us(run->machine);
     result->host_cpu_us = run->report.cpu_us;
     result->output_file = &run->output;
     result->log = e;

@@ -17,8 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How late word of an end may come on a host that has much to do. */
-#define EXIT_LATE_NS (2 * NS_PER_SECOND)
+/*
+ * How much later than its end is due word of it may come from an honest guest: it waits for two
+ * seconds for what its skill left, for one more where that has a network, and the host may have
+ * much to do.
+ */
+#define EXIT_LATE_NS      (4 * NS_PER_SECOND)
+#define EXIT_LATE_SENT_NS (1 * NS_PER_SECOND)
 
 /* Somebody who waits for a machine of theirs that is being reset. */
 struct machine_claim {
@@ -314,10 +319,11 @@ static int run_in_guest(const struct machine *m, const struct job *job,
 static void correct(const struct job *job, struct guest_report *report)
 {
     const struct guest_times *t = &report->times;
+    const uint64_t late_ns = EXIT_LATE_NS + (job->network.declared ? EXIT_LATE_SENT_NS : 0);
 
-    if (t->cancelled_ns != 0 && t->exit_ns > t->cancelled_ns + EXIT_LATE_NS)
+    if (t->cancelled_ns != 0 && t->exit_ns > t->cancelled_ns + late_ns)
         report->exit.flags |= PROTO_EXIT_CANCELLED;
-    if (t->exit_ns > t->started_ns + job->timeout_ms * NS_PER_MS + EXIT_LATE_NS)
+    if (t->exit_ns > t->started_ns + job->timeout_ms * NS_PER_MS + late_ns)
         report->exit.flags |= PROTO_EXIT_TIMED_OUT;
 }
 
@@ -410,6 +416,8 @@ void pool_was_reset(struct pool *pool, struct machine *m, enum pool_end why)
     TAILQ_REMOVE(&pool->resetting, m, link);
     pool->n_behind--;
     m->is_in_hand = false;
+    /* What may be taken in hand now may be due before this keeper looks again. */
+    (void)pthread_cond_signal(&pool->work);
     if (why != POOL_ENDS)
         pool_discard(pool, m, why);
     else if (!m->claim)

@@ -13,7 +13,7 @@
 
 #include <pthread.h>
 
-#define POOL_KEEPERS    5u
+#define POOL_KEEPERS    6u
 #define POOL_BEHIND_MAX 32u /* machines that are being reset or ended, or wait for that */
 #define POOL_DEMAND_ONE 16u
 /*
@@ -22,7 +22,7 @@
  */
 #define POOL_RESETS_MAX       (POOL_KEEPERS - 1u)
 #define POOL_RESETS_PARTY_MAX (POOL_RESETS_MAX - 1u)
-#define POOL_BEHIND_PARTY_MAX (POOL_BEHIND_MAX / 2u)
+#define POOL_BEHIND_PARTY_MAX (POOL_BEHIND_MAX * 3u / 4u)
 
 /*
  * What nobody waits for begins that much later: a reset or an end when the answer has left, and

@@ -18,8 +18,6 @@
  * which takes as long as the disk takes (WAL lets it read on), nor for another's result, which
  * may have megabytes. What was committed is read at once.
  */
-#define PUT_COLUMNS_MAX 16u
-
 enum { WRITER, READER, RESULT_READER, CONNECTIONS };
 
 struct registry {
@@ -333,12 +331,15 @@ int registry_put(struct registry *registry, enum registry_part part, unsigned wh
     return registry_put_step(registry, part, which, values, what, err);
 }
 
-/* What read_column() reads of a member of fixed size. */
+/* What read_column() reads. */
 static struct registry_value value_of(const struct registry_column *column, const void *member)
 {
     switch (column->type) {
     case REGISTRY_ID:
         return registry_text(member);
+    case REGISTRY_TEXT:
+    case REGISTRY_TEXT_OR_NULL:
+        return registry_text(*(char *const *)member);
     case REGISTRY_BOOL:
         return registry_number(*(const bool *)member);
     case REGISTRY_ENUM:
@@ -352,9 +353,9 @@ int registry_put_row(struct registry *registry, enum registry_part part, unsigne
                      const struct registry_rows *kind, const void *row, const char *what,
                      struct err *err)
 {
-    struct registry_value values[PUT_COLUMNS_MAX + 1] = {{.type = REGISTRY_NONE}};
+    struct registry_value values[REGISTRY_PUT_COLUMNS + 1] = {{.type = REGISTRY_NONE}};
 
-    for (size_t i = 0; i < kind->n && i < PUT_COLUMNS_MAX; i++)
+    for (size_t i = 0; i < kind->n && i < REGISTRY_PUT_COLUMNS; i++)
         values[i] = value_of(&kind->columns[i], (const char *)row + kind->columns[i].at);
     return registry_put_step(registry, part, which, values, what, err);
 }

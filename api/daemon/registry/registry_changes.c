@@ -141,6 +141,9 @@ static const struct registry_column tenant_columns[] = {
 };
 #undef LIMIT
 
+_Static_assert(sizeof(tenant_columns) / sizeof(tenant_columns[0]) <= REGISTRY_PUT_COLUMNS,
+               "all of a row are put");
+
 static void mend_tenant(void *row)
 {
     registry_mend_limits(&((struct change *)row)->tenant.limits);

@@ -166,7 +166,9 @@ int registry_put_step(struct registry *registry, enum registry_part part, unsign
 /* Within a transaction, of an execution: what it left of its session. */
 int registry_session_put(struct registry *registry, const struct registry_session *session,
                          struct err *err);
-/* The same of a statement whose places are the columns of a row, 16 at most, which borrows. */
+#define REGISTRY_PUT_COLUMNS 16u
+/* The same of a statement whose places are the columns of a row, so many at most, which
+ * borrows. */
 int registry_put_row(struct registry *registry, enum registry_part part, unsigned which,
                      const struct registry_rows *kind, const void *row, const char *what,
                      struct err *err);

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 
 #define LIST_MAX (64 * LIMIT_MIB)
-/* As many names as a skill has files, each byte escaped, and SKILL.md twice fit. */
+/* As many names as a skill has files by default, each byte escaped, and SKILL.md twice fit. */
 #define SHOW_MAX (64 * LIMIT_MIB)
 
 /* The members that the list and the single skill have in common. */

@@ -124,6 +124,9 @@ static void records_become_rows_once(void **state)
     r = other_ended(ID_B, "failed");
     for (int i = 0; i < 2; i++)
         assert_int_equal(make(registry, &r, 1), 0);
+    /* And again with another beginning, as of one that was begun twice; it is counted once. */
+    r.accepted_ns++;
+    assert_int_equal(make(registry, &r, 1), 0);
     assert_int_equal(used(registry), 6);
     assert_int_equal(stored(registry), 2 * (10 + r.result_bytes + strlen("\n")));
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_B, &row, NULL), 0);
@@ -132,7 +135,7 @@ static void records_become_rows_once(void **state)
     assert_string_equal(row.result, "{\"a\":1}\n");
     assert_string_equal(row.artifact_digest, DIGEST);
     assert_string_equal(row.node, "n");
-    assert_int_equal(row.finished_ns, r.finished_ns);
+    assert_true(row.accepted_ns == r.accepted_ns && row.finished_ns == r.finished_ns);
     registry_execution_finish(&row);
     registry_close(registry);
 }

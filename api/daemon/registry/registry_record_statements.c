@@ -43,9 +43,10 @@ static const char *const text[N_RECORD_STATEMENTS] = {
                     " request_digest = NULLIF(?7, '')"
                     " WHERE id = ?1 AND tenant_id = ?8 AND accepted_ns <> ?5",
     /* Changes a row as it is, as IS_THERE. */
-    [IS_OTHER_END] = "UPDATE records SET is_told = is_told WHERE id = ?1"
-                     " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?3"
-                     " AND finished_ns <> ?2)",
+    [IS_OTHER_END] =
+        "UPDATE records SET is_told = is_told WHERE id = ?1"
+        " AND EXISTS(SELECT 1 FROM executions WHERE id = ?1 AND tenant_id = ?3"
+        " AND finished_ns IS NOT NULL AND (finished_ns <> ?2 OR accepted_ns <> ?4))",
     [CHARGE] = "INSERT INTO usage(tenant_id, day, cpu_ms) VALUES(?1, ?2, ?3)"
                " ON CONFLICT(tenant_id, day) DO UPDATE SET cpu_ms = cpu_ms + ?3",
     /* What an end was counted with, on the day that it has; ?2: as of uncharge. */

@@ -350,16 +350,17 @@ int registry_record_reopen(struct registry *registry, const struct record *recor
 }
 
 /*
- * Servers may take two ends of one execution that came at once, and nodes see both or the last
- * alone: the last one is true. -ENOENT: it is the one that is here.
+ * Servers may take two ends of one execution that came at once, or one that is told again with
+ * another beginning (ledger_tell.c), and nodes see both or the last alone: the last one is
+ * true. -ENOENT: it is the one that is here.
  */
 static int end_again(struct registry *registry, const struct record *record, struct err *err)
 {
-    int r = registry_put_step(registry, REGISTRY_RECORDS, IS_OTHER_END,
-                              REGISTRY_VALUES(registry_text(record->id),
-                                              registry_number(record->finished_ns),
-                                              registry_text(record->tenant)),
-                              "look up an execution", err);
+    int r = registry_put_step(
+        registry, REGISTRY_RECORDS, IS_OTHER_END,
+        REGISTRY_VALUES(registry_text(record->id), registry_number(record->finished_ns),
+                        registry_text(record->tenant), registry_number(record->accepted_ns)),
+        "look up an execution", err);
 
     return r < 0 ? r : adopt(registry, record, err);
 }

@@ -15,8 +15,8 @@
 
 #define WARNINGS_MAX 20u
 #define MTIME_MAX    (1ull << 33) /* what a ustar time can hold */
-#define SPOOL_KEPT_MAX                                                                         \
-    (1u << 20) /* of a file that was written out; the next one writes over it */
+/* Of a file that was written out; the next one writes over it. */
+#define SPOOL_KEPT_MAX (1u << 20)
 
 struct artifacts {
     struct artifacts_limits limits;

@@ -133,7 +133,9 @@ static const char *find_quote(const struct cursor *c)
 {
     const char quote = peek(c);
 
-    for (size_t i = 1; (quote == '"' || quote == '\'') && i < c->rest.len; i++) {
+    if (quote != '"' && quote != '\'')
+        return NULL;
+    for (size_t i = 1; i < c->rest.len; i++) {
         if (c->rest.text[i] == quote || c->rest.text[i] == '\n')
             return c->rest.text[i] == quote ? c->rest.text + i : NULL;
     }

@@ -382,15 +382,9 @@ static void wait_collecting(const struct harness *h)
     char path[64], name[32] = "";
 
     for (int i = 0; i < 6000 && strcmp(name, "collecting\n") != 0; i++) {
-        FILE *f;
-
         usleep(10000);
         snprintf(path, sizeof(path), "/proc/%d/comm", harness_first_child(h));
-        f = fopen(path, "re");
-        if (f && !fgets(name, sizeof(name), f))
-            name[0] = '\0';
-        if (f)
-            fclose(f);
+        (void)fd_read_text(path, name, sizeof(name));
     }
     assert_string_equal(name, "collecting\n");
 }

@@ -367,14 +367,10 @@ static void many_at_once(void **state)
 
 static bool is_pausing(int pid)
 {
-    char path[32], name[16] = "";
-    int fd;
+    char path[32], name[32];
 
     snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, name, sizeof(name) - 1) < 0)
-        name[0] = '\0';
-    close(fd);
+    (void)fd_read_text(path, name, sizeof(name));
     return strcmp(name, "pausing\n") == 0;
 }
 

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,11 +36,6 @@ int ledger_name(const char *prefix, const char *tenant, const char *word, char *
 int ledger_id_of_key(const char *tenant, const char *key, char ret[RECORD_ID_SIZE])
 {
     return ledger_name(ID_EXECUTION, tenant, key, ret, RECORD_ID_SIZE);
-}
-
-static void copy(char *ret, size_t size, const char *text)
-{
-    (void)snprintf(ret, size, "%s", text ? text : "");
 }
 
 /* A row of ours that nobody else may run: what the caller hears of it is that it failed. */
@@ -180,13 +176,16 @@ int ledger_accept(struct ledger *ledger, const char *tenant,
     uint64_t known;
     int r;
 
-    copy(record.id, sizeof(record.id), execution->id);
-    copy(record.tenant, sizeof(record.tenant), tenant);
-    copy(record.skill_name, sizeof(record.skill_name), execution->skill_name);
-    copy(record.skill_version, sizeof(record.skill_version), execution->skill_version);
-    copy(record.skill_digest, sizeof(record.skill_digest), execution->skill_digest);
-    copy(record.idempotency_key, sizeof(record.idempotency_key), execution->idempotency_key);
-    copy(record.request_digest, sizeof(record.request_digest), execution->request_digest);
+    (void)text_copy(record.id, sizeof(record.id), execution->id);
+    (void)text_copy(record.tenant, sizeof(record.tenant), tenant);
+    (void)text_copy(record.skill_name, sizeof(record.skill_name), execution->skill_name);
+    (void)text_copy(record.skill_version, sizeof(record.skill_version),
+                    execution->skill_version);
+    (void)text_copy(record.skill_digest, sizeof(record.skill_digest), execution->skill_digest);
+    (void)text_copy(record.idempotency_key, sizeof(record.idempotency_key),
+                    execution->idempotency_key);
+    (void)text_copy(record.request_digest, sizeof(record.request_digest),
+                    execution->request_digest);
     cluster_sign_record(ledger->env.cluster, &record);
     known = cluster_records_known(ledger->env.cluster);
     r = cluster_record_accept(ledger->env.cluster, &record, true, err);
@@ -209,7 +208,7 @@ int ledger_offer(struct ledger *ledger, const struct registry_execution *executi
 {
     struct record record = {.accepted_ns = execution->accepted_ns};
 
-    copy(record.id, sizeof(record.id), execution->id);
+    (void)text_copy(record.id, sizeof(record.id), execution->id);
     waiting_add(request, &record);
     cluster_sign_record(ledger->env.cluster, &record);
     return cluster_record_offer(ledger->env.cluster, &record, err);

@@ -291,26 +291,20 @@ static struct cluster *cluster_of(struct objects *o)
     return o->cluster;
 }
 
-static int measure(int fd, uint64_t *ret, struct err *err)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return err_set_errno(err, errno, "cannot read an object");
-    *ret = (uint64_t)st.st_size;
-    return 0;
-}
-
 int objects_open(struct objects *o, const char *digest, struct job_bytes *ret, struct err *err)
 {
     int fd = objects_get(o, digest, err);
+    struct stat st;
 
     if (fd < 0)
         return fd;
     fd_close(&ret->fd);
     ret->fd = fd;
+    if (fstat(fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read an object");
+    ret->len = (uint64_t)st.st_size;
     (void)snprintf(ret->digest, sizeof(ret->digest), "%s", digest);
-    return measure(fd, &ret->len, err);
+    return 0;
 }
 
 int objects_get_here(struct objects *o, const char *digest, struct err *err)

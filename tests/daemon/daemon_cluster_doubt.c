@@ -141,11 +141,35 @@ static void what_found_no_room_for_its_row_ends(void **state)
     waiting_finish(&w);
 }
 
+/* Who says that it took one has it: where that does not arrive nobody else begins it. */
+static void what_another_node_took_is_not_begun_here(void **state)
+{
+    static char taken[] = "{\"schema\":1,\"accepted\":true,\"node\":\"b\"}";
+    struct waiting_world w = {0};
+    struct nats_answering b;
+    struct answer a;
+    char id[38] = "";
+
+    (void)state;
+    waiting_begin(&w);
+    b = waiting_answer_as_b(&w, taken);
+    a = harness_run(&w.a, "{" WAITING_OF("exit") ",\"async\":true}");
+    nats_answer_end(&b);
+    assert_int_equal(a.status, 503);
+    assert_non_null(strstr(a.body, "another node may have accepted this as exec_"));
+    snprintf(id, sizeof(id), "%s", strstr(a.body, "exec_"));
+    answer_finish(&a);
+    harness_expect(harness_get(&w.a, nodes_path_of(id)), 404, "");
+    assert_null(nodes_record_of(&w.nats, id));
+    waiting_finish(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_begun_twice_ends),
         cmocka_unit_test(what_found_no_room_for_its_row_ends),
+        cmocka_unit_test(what_another_node_took_is_not_begun_here),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

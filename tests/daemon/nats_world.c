@@ -376,6 +376,33 @@ bool nats_call(const struct nats_world *w, const char *subject, const char *text
     return is_answered;
 }
 
+static void answer_one(natsConnection *connection, natsSubscription *unused, natsMsg *asked,
+                       void *answer)
+{
+    (void)unused;
+    (void)natsConnection_PublishString(connection, natsMsg_GetReply(asked), answer);
+    natsMsg_Destroy(asked);
+}
+
+struct nats_answering nats_answer(const struct nats_world *w, const char *subject, char *answer)
+{
+    jsCtx *js = NULL;
+    natsSubscription *heard = NULL;
+    natsConnection *connection = connect_some(w, ASK_MS, &js);
+
+    jsCtx_Destroy(js);
+    assert_int_equal(natsConnection_Subscribe(&heard, connection, subject, answer_one, answer),
+                     NATS_OK);
+    assert_int_equal(natsConnection_Flush(connection), NATS_OK);
+    return (struct nats_answering){connection, heard};
+}
+
+void nats_answer_end(struct nats_answering *answering)
+{
+    natsSubscription_Destroy(answering->subscription);
+    natsConnection_Destroy(answering->connection);
+}
+
 void nats_delete_bucket(const struct nats_world *w, const char *stream)
 {
     jsCtx *js = NULL;

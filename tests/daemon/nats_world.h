@@ -55,6 +55,13 @@ void nats_tell(const struct nats_world *w, const char *subject, const void *data
 /* The same to one of them, with what it answers. False where nobody does. */
 bool nats_call(const struct nats_world *w, const char *subject, const char *text,
                char ret_answer[256]);
+/* Answers so whatever is asked there, until its end. */
+struct nats_answering {
+    void *connection, *subscription;
+};
+struct nats_answering nats_answer(const struct nats_world *w, const char *subject,
+                                  char *answer);
+void nats_answer_end(struct nats_answering *answering);
 void nats_delete_bucket(const struct nats_world *w, const char *stream);
 /* The last message of a stream to a subject, as an owned text; NULL: there is none. */
 char *nats_last(const struct nats_world *w, const char *stream, const char *subject,

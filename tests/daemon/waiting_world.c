@@ -185,6 +185,14 @@ bool waiting_ask_b(const struct waiting_world *w, const char *from)
     return nats_call(&w->nats, subject, text, answer) && strstr(answer, "\"accepted\":true");
 }
 
+struct nats_answering waiting_answer_as_b(const struct waiting_world *w, char *answer)
+{
+    char subject[64];
+
+    name_group_of_b(w, subject, sizeof(subject));
+    return nats_answer(&w->nats, subject, answer);
+}
+
 void waiting_stop_a(const struct waiting_world *w)
 {
     nodes_begin_stop(&w->a);

@@ -504,8 +504,7 @@ static void what_was_taken_over_is_left_again(void **state)
     registry_close(registry);
 }
 
-/* What ended here is not ended where another process has begun it again: nothing of it counts.
- */
+/* What ended here has not where another process runs it: nothing of it counts. */
 static void what_is_begun_again_has_not_ended(void **state)
 {
     struct registry *registry = open_registry(*state);
@@ -513,7 +512,7 @@ static void what_is_begun_again_has_not_ended(void **state)
                                      .skill_name = "s",
                                      .skill_version = "",
                                      .skill_digest = "",
-                                     .accepted_ns = 5};
+                                     .accepted_ns = 6};
     const struct registry_ending ending = {.status = "failed",
                                            .result = "{}\n",
                                            .result_len = 3,
@@ -539,6 +538,7 @@ static void what_is_begun_again_has_not_ended(void **state)
     assert_int_equal(registry_execution_get(registry, TENANT_DEFAULT, ID_A, &row, NULL), 0);
     assert_string_equal(row.status, "accepted");
     assert_int_equal(row.finished_ns, 0);
+    assert_int_equal(row.accepted_ns, begun.accepted_ns);
     assert_int_equal(row.artifact_bytes, 0);
     registry_execution_finish(&row);
     /* And what this process says of it later is not heard. */

@@ -27,7 +27,7 @@ static int not_confirmed(const char *id, struct err *err)
 {
     return err_set(err, ETIMEDOUT,
                    "execution %s was not confirmed by the servers of the cluster, and does not "
-                   "run",
+                   "run here",
                    id);
 }
 

@@ -81,8 +81,8 @@ void ledger_note(const struct ledger *ledger, const char *id, const char *what);
 /*
  * Tells the cluster how an execution ended, which its row says. Where that cannot be now it is
  * told later. 0; -EEXIST where the cluster has another end of it, which the row says now, with
- * its result (caller's); -ESTALE where it has not ended: another node has begun it again, as
- * the row says now.
+ * its result (caller's); -ESTALE where it has not ended: another node runs it, as the row says
+ * now.
  */
 int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result);
 /* Until what another node accepted is a row here, for a few seconds. 0 or -EAGAIN. */

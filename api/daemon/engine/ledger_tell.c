@@ -105,8 +105,8 @@ static int yield(struct ledger *ledger, const struct record *record, struct reco
 }
 
 /*
- * This node was taken for lost, and another one runs it again: what ran here is none of it any
- * more. -ESTALE, or -errno.
+ * This node was taken for lost, or was not told that it has it, and another one runs it: what
+ * ran here, if anything did, is none of it. -ESTALE, or -errno.
  */
 static int reopen(struct ledger *ledger, const struct record *ours, struct record *theirs,
                   struct err *err)
@@ -160,7 +160,7 @@ static int tell_end(struct ledger *ledger, struct record *record, struct buf *re
         r = end_second(ledger, record, &theirs, err);
     if (r == -EEXIST)
         r = yield(ledger, record, &theirs.record, ret_result, err);
-    if (r == -EBUSY && theirs.record.accepted_ns == record->accepted_ns)
+    if (r == -EBUSY && strcmp(theirs.record.node, record->node) != 0)
         r = reopen(ledger, record, &theirs.record, err);
     record_copy_finish(&theirs);
     return r;

@@ -334,6 +334,10 @@ static int reopen(struct registry *registry, const struct record *record, uint64
     r = registry_step(registry, REGISTRY_RECORDS, REOPEN,
                       REGISTRY_VALUES(registry_text(record->id)), "begin an execution anew",
                       err);
+    if (r < 0)
+        return r;
+    r = registry_step(registry, REGISTRY_RECORDS, ADOPT_BEGIN,
+                      ACCEPTANCE(record, record->tenant), "store an execution", err);
     return r < 0 ? r
                  : registry_step(registry, REGISTRY_RECORDS, PASS, PASSED(record, true),
                                  "store an execution", err);

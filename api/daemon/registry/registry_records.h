@@ -57,8 +57,8 @@ int registry_record_adopt(struct registry *registry, const struct record *record
 int registry_record_redate(struct registry *registry, const char *id, uint64_t finished_ns,
                            uint64_t accepted_ns, struct err *err);
 /*
- * An own row that says this end (realtime) has not ended: the process that its record names has
- * begun it again. 0, also where it says another end by now; -EIO.
+ * An own row that says this end (realtime) has not ended: the process that its record names
+ * runs it, from the beginning that it says. 0, also where it says another end by now; -EIO.
  */
 int registry_record_reopen(struct registry *registry, const struct record *record,
                            uint64_t finished_ns, struct err *err);

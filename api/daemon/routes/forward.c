@@ -152,7 +152,7 @@ static enum forward_result send(struct daemon *d, const struct forward_wish *wis
     if (result != FORWARD_TAKEN || ledger_await(d->ledger, e->tenant, e->id, &err) == 0)
         return result;
     log_warn("forward", "execution=%s reason=\"%s\"", e->id, err.message);
-    return FORWARD_DOUBT;
+    return FORWARD_UNSEEN;
 }
 
 enum forward_result forward_send(struct daemon *d, const struct forward_wish *wish)

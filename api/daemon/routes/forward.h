@@ -21,6 +21,7 @@ struct forward_wish {
 enum forward_result {
     FORWARD_NOBODY, /* took it, or will */
     FORWARD_TAKEN,  /* it is a row here */
+    FORWARD_UNSEEN, /* another node says that it took it, and it is no row here yet */
     FORWARD_DOUBT,  /* somebody may have taken it, or may yet, in the next few seconds */
 };
 enum forward_result forward_send(struct daemon *d, const struct forward_wish *wish);

@@ -38,6 +38,14 @@ static bool keep(struct daemon *d, struct http_request *http, const struct place
     return r == 0 || failure_reply(reply, r, &err);
 }
 
+bool placement_refuse(const struct execution *e, struct http_reply *reply)
+{
+    return http_reply_error(reply, 503, "cluster_unavailable",
+                            "another node may have accepted this as %s, and this one does not "
+                            "run it: look for it before you ask again",
+                            e->id);
+}
+
 enum placement placement_choose(struct daemon *d, struct http_request *http,
                                 const struct placement_wish *wish, struct execution *e,
                                 struct http_reply *reply)
@@ -54,9 +62,14 @@ enum placement placement_choose(struct daemon *d, struct http_request *http,
         return PLACEMENT_HERE;
     has_turn = engine_take_turn(d->engine, e);
     result = send(d, wish, e, has_turn);
-    if (result == FORWARD_TAKEN) {
+    if (result == FORWARD_TAKEN || result == FORWARD_UNSEEN)
         engine_leave_turn(d->engine, e);
+    if (result == FORWARD_TAKEN)
         return PLACEMENT_ELSEWHERE;
+    /* Who has it runs it, also where servers forget that: nobody else is to begin it. */
+    if (result == FORWARD_UNSEEN) {
+        placement_refuse(e, reply);
+        return PLACEMENT_FAILED;
     }
     if ((has_turn ? e->retries > 0 : wish->request->is_async) && !keep(d, http, wish, e, reply))
         return PLACEMENT_FAILED;

@@ -28,5 +28,7 @@ enum placement {
 enum placement placement_choose(struct daemon *d, struct http_request *http,
                                 const struct placement_wish *wish, struct execution *e,
                                 struct http_reply *reply);
+/* The reply where another node may have it, and this one does not begin it. False. */
+bool placement_refuse(const struct execution *e, struct http_reply *reply);
 
 #endif

@@ -535,10 +535,7 @@ static bool submit(struct creation *c, struct http_reply *reply)
         return failure_or_true(reply, c->repeated ? 0 : err_no_memory(&err), &err);
     }
     if (r < 0 && c->is_doubtful)
-        return http_reply_error(reply, 503, "cluster_unavailable",
-                                "another node may have accepted this as %s, and this one has "
-                                "no room: look there before you ask again",
-                                c->e->id);
+        return placement_refuse(c->e, reply);
     return check_admission(c, reply, r, &refusal, &err);
 }
 

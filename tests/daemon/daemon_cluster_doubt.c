@@ -18,6 +18,7 @@
 
 #define SUBJECT "$KV.skillvm_executions."
 #define SHORT   "{" WAITING_OF("exit") "}"
+#define LATE    "{" WAITING_OF("hang") ",\"timeout\":3,\"async\":true}"
 
 /* A record of another execution with the id of this one, and another moment. */
 static void write_second(const struct waiting_world *w, const char *of, const char *id)
@@ -141,6 +142,38 @@ static void what_found_no_room_for_its_row_ends(void **state)
     waiting_finish(&w);
 }
 
+/*
+ * What ran here has ended so, while the servers have another beginning of it that goes on: a
+ * tells what it ran in the order of their ids.
+ */
+static void what_ran_here_keeps_its_end(void **state)
+{
+    struct waiting_world w = {0};
+    char of[38], one[38], other[38], *first = one, *last = other;
+    struct answer a;
+
+    (void)state;
+    waiting_begin_free(&w, "a", "", "");
+    a = nodes_run(&w.b, SHORT);
+    assert_int_equal(a.status, 200);
+    nodes_take_id(&a, of);
+    nodes_submit(&w.a, LATE, one);
+    nodes_submit(&w.a, LATE, other);
+    if (strcmp(one, other) > 0) {
+        first = other;
+        last = one;
+    }
+    nats_kill(&w.nats, 0);
+    nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 2\n");
+    harness_freeze(w.a.pid);
+    nats_restart(&w.nats, 0);
+    write_second(&w, of, first);
+    assert_int_equal(kill(w.a.pid, SIGCONT), 0);
+    waiting_until(&w, last, "\"status\":\"timeout\"", "\"node\":\"a\"");
+    harness_expect(harness_get(&w.a, nodes_path_of(first)), 200, "\"status\":\"timeout\"");
+    waiting_finish(&w);
+}
+
 /* Who says that it took one has it: where that does not arrive nobody else begins it. */
 static void what_another_node_took_is_not_begun_here(void **state)
 {
@@ -169,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_begun_twice_ends),
         cmocka_unit_test(what_found_no_room_for_its_row_ends),
+        cmocka_unit_test(what_ran_here_keeps_its_end),
         cmocka_unit_test(what_another_node_took_is_not_begun_here),
     };
 

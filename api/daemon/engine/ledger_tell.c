@@ -150,6 +150,26 @@ static int end_second(struct ledger *ledger, struct record *record, struct recor
     return send(ledger, record, theirs, err);
 }
 
+/*
+ * Whether another node has it in place of this one. Where that began it anew, what ran here may
+ * be the only end of it, and is kept.
+ */
+static bool is_theirs(const struct record *record, const struct record *theirs)
+{
+    return theirs->accepted_ns == record->accepted_ns ||
+           (strcmp(theirs->node, record->node) != 0 && record->cpu_ms == 0);
+}
+
+/* What somebody wanted to end whoever has it is to end: else it stays untold. */
+static int pass_wish(struct ledger *ledger, const struct record *record, struct err *err)
+{
+    bool is_wish = strcmp(record->status, "cancelled") == 0;
+
+    return is_wish && cluster_record_cancel(ledger->env.cluster, record->id, err) == -EAGAIN
+               ? -EAGAIN
+               : -EBUSY;
+}
+
 static int tell_end(struct ledger *ledger, struct record *record, struct buf *ret_result,
                     struct err *err)
 {
@@ -160,7 +180,9 @@ static int tell_end(struct ledger *ledger, struct record *record, struct buf *re
         r = end_second(ledger, record, &theirs, err);
     if (r == -EEXIST)
         r = yield(ledger, record, &theirs.record, ret_result, err);
-    if (r == -EBUSY && strcmp(theirs.record.node, record->node) != 0)
+    if (r == -EBUSY)
+        r = pass_wish(ledger, record, err);
+    if (r == -EBUSY && is_theirs(record, &theirs.record))
         r = reopen(ledger, record, &theirs.record, err);
     record_copy_finish(&theirs);
     return r;
@@ -208,9 +230,6 @@ int ledger_tell_record(struct ledger *ledger, struct record *record, struct buf 
     int r = record->status[0] ? tell_end(ledger, record, ret_result, err)
                               : tell_begin(ledger, record, err);
 
-    /* What somebody wanted to end whoever has it now is to end. */
-    if ((r == -EBUSY || r == -ESTALE) && strcmp(record->status, "cancelled") == 0)
-        (void)cluster_record_cancel(ledger->env.cluster, record->id, err);
     return r < 0 ? r : registry_record_told(ledger->env.registry, record, err);
 }
 

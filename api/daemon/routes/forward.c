@@ -127,6 +127,19 @@ static size_t list_snapshots(void *place, uint64_t *ret, size_t max)
     return snapshots_list(p->daemon->snapshots, IMAGE_USUAL, ret, max);
 }
 
+/* What the servers have of it is on its way. */
+static bool is_seen(struct daemon *d, const struct execution *e, struct err *err)
+{
+    struct record_copy there = {0};
+    int r = ledger_await(d->ledger, e->tenant, e->id, err);
+
+    if (r == 0)
+        return true;
+    r = cluster_record_read(d->cluster, e->id, &there, err);
+    record_copy_finish(&there);
+    return r == 0 && ledger_await(d->ledger, e->tenant, e->id, err) == 0;
+}
+
 static enum forward_result send(struct daemon *d, const struct forward_wish *wish)
 {
     _cleanup_buf_ struct buf call = buf_init(CLUSTER_CALL_MAX);
@@ -149,7 +162,7 @@ static enum forward_result send(struct daemon *d, const struct forward_wish *wis
     result = wish->is_kept ? find_holder(d, e, &call, node) : find_taker(d, e, &call, node);
     if (result == FORWARD_TAKEN)
         note(d, e->id, METRICS_SENT, node);
-    if (result != FORWARD_TAKEN || ledger_await(d->ledger, e->tenant, e->id, &err) == 0)
+    if (result != FORWARD_TAKEN || is_seen(d, e, &err))
         return result;
     log_warn("forward", "execution=%s reason=\"%s\"", e->id, err.message);
     return FORWARD_UNSEEN;

@@ -18,7 +18,7 @@
 
 #define SUBJECT "$KV.skillvm_executions."
 #define SHORT   "{" WAITING_OF("exit") "}"
-#define LATE    "{" WAITING_OF("hang") ",\"timeout\":3,\"async\":true}"
+#define LATE    "{" WAITING_OF("hang") ",\"timeout\":10,\"async\":true}"
 
 /* A record of another execution with the id of this one, and another moment. */
 static void write_second(const struct waiting_world *w, const char *of, const char *id)
@@ -163,6 +163,8 @@ static void what_ran_here_keeps_its_end(void **state)
         first = other;
         last = one;
     }
+    /* Who might take a for lost. */
+    harness_freeze(w.b.pid);
     nats_kill(&w.nats, 0);
     nodes_wait(&w.a, "/metrics", 200, "skillvm_cluster_untold 2\n");
     harness_freeze(w.a.pid);
@@ -171,6 +173,7 @@ static void what_ran_here_keeps_its_end(void **state)
     assert_int_equal(kill(w.a.pid, SIGCONT), 0);
     waiting_until(&w, last, "\"status\":\"timeout\"", "\"node\":\"a\"");
     harness_expect(harness_get(&w.a, nodes_path_of(first)), 200, "\"status\":\"timeout\"");
+    assert_int_equal(kill(w.b.pid, SIGCONT), 0);
     waiting_finish(&w);
 }
 

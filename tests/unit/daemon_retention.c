@@ -77,8 +77,8 @@ static bool has_object(const struct fixture *f, const char *digest)
 }
 
 /* An execution that ended at a time, with or without files. */
-static void add_execution(struct fixture *f, unsigned number, uint64_t end_ns,
-                          const char *digest, uint64_t bytes)
+static void add_execution_of(struct fixture *f, const char *tenant, unsigned number,
+                             uint64_t end_ns, const char *digest, uint64_t bytes)
 {
     char id[38];
     const struct registry_execution a = {.id = id,
@@ -94,24 +94,35 @@ static void add_execution(struct fixture *f, unsigned number, uint64_t end_ns,
                                       .artifact_bytes = bytes};
 
     snprintf(id, sizeof(id), "exec_%032x", number);
-    assert_int_equal(registry_execution_accept(f->registry, TENANT_DEFAULT, &a, NULL), 0);
+    assert_int_equal(registry_execution_accept(f->registry, tenant, &a, NULL), 0);
     if (end_ns)
         assert_int_equal(registry_execution_end(f->registry, id, &e, NULL), 0);
 }
 
-static bool has_execution(struct fixture *f, unsigned number)
+static void add_execution(struct fixture *f, unsigned number, uint64_t end_ns,
+                          const char *digest, uint64_t bytes)
+{
+    add_execution_of(f, TENANT_DEFAULT, number, end_ns, digest, bytes);
+}
+
+static bool has_execution_of(struct fixture *f, const char *tenant, unsigned number)
 {
     struct registry_execution row;
     char id[38];
     int r;
 
     snprintf(id, sizeof(id), "exec_%032x", number);
-    r = registry_execution_get(f->registry, TENANT_DEFAULT, id, &row, NULL);
+    r = registry_execution_get(f->registry, tenant, id, &row, NULL);
     if (r == 0)
         registry_execution_finish(&row);
     else
         assert_int_equal(r, -ENOENT);
     return r == 0;
+}
+
+static bool has_execution(struct fixture *f, unsigned number)
+{
+    return has_execution_of(f, TENANT_DEFAULT, number);
 }
 
 static uint64_t stored(struct fixture *f)
@@ -352,6 +363,33 @@ static void tenants_keep_to_their_storage(void **state)
     close_all(&f);
 }
 
+/* What is too much for all goes of a tenant that has too much, however lately that ended. */
+static void who_has_too_much_pays_for_it(void **state)
+{
+    const struct config_retention settings = {.executions_bytes = 1000};
+    struct fixture f = open_all(*state, &settings);
+    struct tenant_limits limits = tenant_limits_default();
+    const uint64_t now_ns = 3600 * 1000000000ull;
+
+    assert_int_equal(put_tenant(f.registry, "thrifty", "thrifty", 1, false, &limits), 0);
+    add_execution_of(&f, "thrifty", 99, 1, NULL, 98);
+    for (unsigned i = 1; i <= 20; i++)
+        add_execution(&f, i, now_ns - 21 + i, NULL, 98);
+    limits.storage_bytes = 500;
+    assert_int_equal(put_tenant(f.registry, TENANT_DEFAULT, "default", 1, false, &limits), 0);
+    assert_int_equal(pass(&f, now_ns).executions, 11);
+    assert_true(has_execution_of(&f, "thrifty", 99));
+    assert_false(has_execution(&f, 11));
+    assert_true(has_execution(&f, 12));
+    /* Who has no more than it may loses what is older. */
+    limits.storage_bytes = 900;
+    assert_int_equal(put_tenant(f.registry, TENANT_DEFAULT, "default", 1, false, &limits), 0);
+    add_execution_of(&f, "thrifty", 98, now_ns, NULL, 98);
+    assert_int_equal(pass(&f, now_ns).executions, 1);
+    assert_false(has_execution_of(&f, "thrifty", 99));
+    close_all(&f);
+}
+
 static off_t size_of(const char *dir, const char *name)
 {
     char path[128];
@@ -533,6 +571,7 @@ int main(void)
         IN_DIR(orphans_are_swept),
         IN_DIR(storage_has_a_limit),
         IN_DIR(tenants_keep_to_their_storage),
+        IN_DIR(who_has_too_much_pays_for_it),
         IN_DIR(the_disk_gets_its_room_back),
         IN_DIR(usage_of_days_that_are_over_goes),
         IN_DIR(what_could_not_be_stored_ends),

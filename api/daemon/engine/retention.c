@@ -225,16 +225,16 @@ static int forget_executions(struct retention *r, const struct registry_spent *r
 
 /*
  * Forgets executions of a tenant (NULL: of all) that ended before a time, the oldest first,
- * until they were excess bytes together.
+ * until they were *excess bytes together, of which it leaves what they were not.
  */
 static int expire_executions(struct retention *r, const char *tenant, uint64_t before_ns,
-                             uint64_t excess, unsigned *ret_n, struct err *err)
+                             uint64_t *excess, unsigned *ret_n, struct err *err)
 {
     struct registry_spent rows[BATCH];
     bool stop = false;
     int result = 0;
 
-    while (result == 0 && excess > 0 && !stop) {
+    while (result == 0 && *excess > 0 && !stop) {
         size_t n = 0, due = 0;
         uint64_t together = 0;
 
@@ -242,11 +242,11 @@ static int expire_executions(struct retention *r, const char *tenant, uint64_t b
             registry_execution_spent(r->env.registry, tenant, before_ns, BATCH, rows, &n, err);
         if (result < 0)
             break;
-        while (due < n && excess > 0 && together < BATCH_BYTES) {
+        while (due<n && * excess> 0 && together < BATCH_BYTES) {
             uint64_t bytes = rows[due++].bytes;
 
             together += bytes;
-            excess -= bytes < excess ? bytes : excess;
+            *excess -= bytes < *excess ? bytes : *excess;
         }
         if (due > 0)
             result = forget_executions(r, rows, due, err);
@@ -347,14 +347,43 @@ struct pass {
 
 static int by_age(struct retention *r, struct pass *pass, struct err *err)
 {
-    uint64_t age_ns = pass->settings.executions_age_ms * NS_PER_MS;
+    uint64_t age_ns = pass->settings.executions_age_ms * NS_PER_MS, all = UINT64_MAX;
 
     if (age_ns == 0 || age_ns > pass->now_ns)
         return 0;
-    return expire_executions(r, NULL, pass->now_ns - age_ns, UINT64_MAX,
-                             &pass->report.executions, err);
+    return expire_executions(r, NULL, pass->now_ns - age_ns, &all, &pass->report.executions,
+                             err);
 }
 
+/*
+ * Pushes and uploads stop at a tenant's storage limit, what its executions leave does not: of
+ * those that ended before a time the oldest go, *most bytes of all tenants' at most.
+ */
+static int expire_excess(struct retention *r, struct pass *pass, uint64_t before_ns,
+                         uint64_t *most, struct err *err)
+{
+    struct registry_excess over[BATCH];
+    char after[TENANT_ID_SIZE] = "";
+    size_t n = BATCH;
+    int result = 0;
+
+    while (result == 0 && n == BATCH) {
+        result = registry_tenants_over(r->env.registry, after, BATCH, over, &n, err);
+        for (size_t i = 0; result == 0 && i < n; i++) {
+            const uint64_t bytes = over[i].bytes < *most ? over[i].bytes : *most;
+            uint64_t left = bytes;
+
+            result = expire_executions(r, over[i].tenant, before_ns, &left,
+                                       &pass->report.executions, err);
+            *most -= bytes - left;
+        }
+        if (result == 0 && n > 0)
+            memcpy(after, over[n - 1].tenant, sizeof(after));
+    }
+    return result;
+}
+
+/* Who keeps to its storage loses nothing to whoever does not. */
 static int by_size(struct retention *r, struct pass *pass, struct err *err)
 {
     uint64_t max = pass->settings.executions_bytes, bytes = 0;
@@ -365,30 +394,20 @@ static int by_size(struct retention *r, struct pass *pass, struct err *err)
     result = registry_execution_bytes(r->env.registry, &bytes, err);
     if (result < 0 || bytes <= max)
         return result;
-    return expire_executions(r, NULL, INT64_MAX, bytes - max, &pass->report.executions, err);
+    bytes -= max;
+    result = expire_excess(r, pass, INT64_MAX, &bytes, err);
+    return result < 0
+               ? result
+               : expire_executions(r, NULL, INT64_MAX, &bytes, &pass->report.executions, err);
 }
 
-/*
- * Pushes and uploads stop at a tenant's storage limit, what its executions leave does not: of
- * those the oldest go, but none that may just have been answered.
- */
+/* None that may just have been answered. */
 static int by_tenant(struct retention *r, struct pass *pass, struct err *err)
 {
-    uint64_t before_ns = pass->now_ns > FRESH_NS ? pass->now_ns - FRESH_NS : 0;
-    struct registry_excess over[BATCH];
-    char after[TENANT_ID_SIZE] = "";
-    size_t n = BATCH;
-    int result = 0;
+    uint64_t all = UINT64_MAX;
 
-    while (result == 0 && n == BATCH) {
-        result = registry_tenants_over(r->env.registry, after, BATCH, over, &n, err);
-        for (size_t i = 0; result == 0 && i < n; i++)
-            result = expire_executions(r, over[i].tenant, before_ns, over[i].bytes,
-                                       &pass->report.executions, err);
-        if (result == 0 && n > 0)
-            memcpy(after, over[n - 1].tenant, sizeof(after));
-    }
-    return result;
+    return expire_excess(r, pass, pass->now_ns > FRESH_NS ? pass->now_ns - FRESH_NS : 0, &all,
+                         err);
 }
 
 /* While the cluster changes nothing here, others see to it, or the next pass. */

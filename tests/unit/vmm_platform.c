@@ -29,13 +29,17 @@
 #define COUNTER_LAST  0xc0010007u
 #define NO_COUNTER    0xc0010010u
 
+/* KVM's clocks by their numbers of before: it never forgets that a guest wrote the second. */
+#define OLD_CLOCK_FIRST 0x11u
+#define OLD_CLOCK_LAST  0x12u
+
 /* The KVM of a test: what it says of each of the three, and what it was asked for. */
 static struct {
     int bus_lock, notify, counters;
     bool refuses;
     uint64_t bus_lock_args, notify_args, counters_args;
     bool has_msr_filter;
-    bool counter_is_writable, other_is_writable;
+    bool counter_is_writable, old_clock_is_writable, other_is_writable;
     int features; /* whether it can hold a guest to its CPUID */
     uint64_t features_args;
 } fake;
@@ -65,6 +69,8 @@ static void list_msrs(struct kvm_msr_list *list)
     list->nmsrs = 0;
     for (uint32_t i = COUNTER_FIRST; i <= COUNTER_LAST; i++)
         list->indices[list->nmsrs++] = i;
+    for (uint32_t i = OLD_CLOCK_FIRST; i <= OLD_CLOCK_LAST; i++)
+        list->indices[list->nmsrs++] = i;
     list->indices[list->nmsrs++] = NO_COUNTER;
 }
 
@@ -86,6 +92,8 @@ static void take_filter(const struct kvm_msr_filter *filter)
     fake.has_msr_filter = true;
     for (uint32_t i = COUNTER_FIRST; i <= COUNTER_LAST; i++)
         fake.counter_is_writable |= is_writable(filter, i);
+    for (uint32_t i = OLD_CLOCK_FIRST; i <= OLD_CLOCK_LAST; i++)
+        fake.old_clock_is_writable |= is_writable(filter, i);
     fake.other_is_writable = is_writable(filter, NO_COUNTER);
 }
 
@@ -151,6 +159,17 @@ static void a_guest_has_no_counters(void **unused)
     /* Also where KVM cannot be told so. */
     assert_true(fake.has_msr_filter && fake.other_is_writable);
     assert_false(fake.counter_is_writable);
+}
+
+static void a_guest_writes_no_clock_that_no_reset_forgets(void **unused)
+{
+    struct err err = {0};
+
+    (void)unused;
+    memset(&fake, 0, sizeof(fake));
+    assert_int_equal(setup(&err), 0);
+    assert_true(fake.has_msr_filter && fake.other_is_writable);
+    assert_false(fake.old_clock_is_writable);
 }
 
 /* As AMD's: nothing is asked for that is not there. */
@@ -233,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_guest_keeps_neither_bus_nor_processor),
         cmocka_unit_test(a_guest_has_no_counters),
+        cmocka_unit_test(a_guest_writes_no_clock_that_no_reset_forgets),
         cmocka_unit_test(a_host_without_them_goes_on),
         cmocka_unit_test(what_is_refused_ends_the_machine),
         cmocka_unit_test(a_guest_has_the_features_that_it_is_told_of),

@@ -39,6 +39,11 @@ static bool is_good(const char *text, const char *step, bool few)
         return false;
     if (strstr(step, "TEMP B-TREE FOR") && strstr(step, "ORDER BY"))
         return few;
+    /* One of a skill's versions, or those from one on. */
+    if (strstr(text, "name = ?2 AND digest = ?3"))
+        return strstr(step, "(digest=? AND tenant_id=? AND name=?)");
+    if (strstr(text, "(place, version) <"))
+        return strstr(step, "(tenant_id=? AND name=? AND (place,version)<(?,?))");
     return !strstr(text, "skill_name = ?") || !strstr(step, "SEARCH executions") ||
            strstr(step, "(id=?)") || strstr(step, "skill_name=? AND ");
 }

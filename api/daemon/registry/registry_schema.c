@@ -290,4 +290,8 @@ const char *const registry_schema_steps[REGISTRY_SCHEMA_VERSION] = {
     /* A page far down a list passes over the rows before it by this index alone. */
     ("DROP INDEX files_newest;"
      "CREATE INDEX files_newest ON files(tenant_id, created_ns, id, expires_ns);"),
+
+    /* One of many versions by its digest, also where many tenants have the same. */
+    ("DROP INDEX skills_digest;"
+     "CREATE INDEX skills_digest ON skills(digest, tenant_id, name, place, version);"),
 };

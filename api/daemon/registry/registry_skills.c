@@ -24,7 +24,8 @@ enum statement {
     BY_VERSION,
     BY_DIGEST,
     LATEST,
-    PAGE,
+    OLDER_OF_NAME,
+    NAMES_AFTER,
     DELETE,
     DELETE_UNUSED,
     SET_ASIDE,
@@ -47,9 +48,11 @@ static const char *const text[N_STATEMENTS] = {
     [LATEST] = "SELECT " COLUMNS " FROM skills"
                " WHERE tenant_id = ?1 AND name = ?2"
                " ORDER BY place DESC, version DESC LIMIT 1",
-    [PAGE] = "SELECT " COLUMNS " FROM skills WHERE tenant_id = ?1 AND name >= ?2"
-             " AND (name > ?2 OR (place, version) < (?3, ?4))"
-             " ORDER BY name, place DESC, version DESC LIMIT ?5",
+    [OLDER_OF_NAME] = "SELECT " COLUMNS " FROM skills WHERE tenant_id = ?1 AND name = ?2"
+                      " AND (place, version) < (?4, ?5)"
+                      " ORDER BY place DESC, version DESC LIMIT ?3",
+    [NAMES_AFTER] = "SELECT " COLUMNS " FROM skills WHERE tenant_id = ?1 AND name > ?2"
+                    " ORDER BY name, place DESC, version DESC LIMIT ?3",
     [DELETE] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3"
                " AND digest = ?4",
     [DELETE_UNUSED] = "DELETE FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3"
@@ -214,18 +217,34 @@ int registry_skill_put(struct registry *registry, const char *tenant,
     return r;
 }
 
-/* The skills after one. */
+static int read_some(struct registry *registry, enum statement which, const char *tenant,
+                     const struct registry_skill *last, size_t max, struct registry_skill *rows,
+                     size_t *ret_n, struct err *err)
+{
+    return registry_read_rows(
+        registry, REGISTRY_SKILLS, which,
+        REGISTRY_VALUES(registry_text(tenant), registry_text(last->name ? last->name : ""),
+                        registry_number(max), registry_number(last->place),
+                        registry_text(last->version)),
+        &kind, max, rows, ret_n, "list the skills", err);
+}
+
+/* The skills after one: each page begins where the last one ended, whatever is before that. */
 static int read_page(struct registry *registry, const char *tenant,
                      const struct registry_skill *last, struct registry_skill *rows,
                      size_t *ret_n, struct err *err)
 {
-    return registry_read_rows(registry, REGISTRY_SKILLS, PAGE,
-                              REGISTRY_VALUES(registry_text(tenant),
-                                              registry_text(last->name ? last->name : ""),
-                                              registry_number(last->place),
-                                              registry_text(last->version ? last->version : ""),
-                                              registry_number(PAGE_ROWS)),
-                              &kind, PAGE_ROWS, rows, ret_n, "list the skills", err);
+    size_t n = 0;
+    int r = read_some(registry, OLDER_OF_NAME, tenant, last, PAGE_ROWS, rows, ret_n, err);
+
+    if (r < 0 || *ret_n == PAGE_ROWS)
+        return r;
+    r = read_some(registry, NAMES_AFTER, tenant, last, PAGE_ROWS - *ret_n, rows + *ret_n, &n,
+                  err);
+    *ret_n += n;
+    while (r < 0 && *ret_n > 0)
+        registry_skill_finish(&rows[--*ret_n]);
+    return r;
 }
 
 int registry_skill_each(struct registry *registry, const char *tenant,

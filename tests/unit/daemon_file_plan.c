@@ -143,19 +143,17 @@ static void its_object_is_the_clusters(void **state)
     struct registry *registry = open_registry(*state);
     const struct change one = plan(registry, ONE);
     uint64_t bytes = 0, rows = 0;
-    bool of_change = false;
+    struct registry_naming naming = {0};
 
     assert_int_equal(registry_owned_rows_bytes(registry, TENANT_DEFAULT, &rows, NULL), 0);
     assert_int_equal(rows, 0);
     assert_int_equal(make(registry, &one, 1), 0);
-    assert_int_equal(registry_object_bytes(registry, DIGEST_A, &bytes, &of_change, NULL), 0);
+    assert_int_equal(registry_object_bytes(registry, DIGEST_A, &bytes, NULL), 0);
     assert_int_equal(bytes, 100);
-    assert_true(of_change);
-    of_change = false;
-    assert_int_equal(registry_object_is_of_changes(registry, DIGEST_A, &of_change, NULL), 0);
-    assert_true(of_change);
-    assert_int_equal(registry_object_bytes(registry, DIGEST_B, &bytes, &of_change, NULL),
-                     -ENOENT);
+    assert_int_equal(registry_object_naming(registry, DIGEST_A, &naming, NULL), 0);
+    assert_true(naming.by_changes && !naming.by_executions);
+    assert_int_equal(registry_object_naming(registry, DIGEST_B, &naming, NULL), 0);
+    assert_false(naming.by_changes || naming.by_executions);
     assert_int_equal(registry_owned_rows_bytes(registry, TENANT_DEFAULT, &rows, NULL), 0);
     assert_true(rows > 400);
     registry_close(registry);

@@ -87,7 +87,7 @@ static void records_become_rows_once(void **state)
     struct record r = other(ID_A);
     struct registry_execution row;
     struct change_place place;
-    bool of_change = true;
+    struct registry_naming naming = {0};
     uint64_t bytes;
 
     assert_int_equal(make(registry, &r, 1), 0);
@@ -115,8 +115,9 @@ static void records_become_rows_once(void **state)
     assert_string_equal(row.artifact_digest, DIGEST);
     registry_execution_finish(&row);
     /* What it left is shared, in its size. */
-    assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, &of_change, NULL), 0);
-    assert_false(of_change);
+    assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, NULL), 0);
+    assert_int_equal(registry_object_naming(registry, DIGEST, &naming, NULL), 0);
+    assert_true(naming.by_executions && !naming.by_changes);
     assert_int_equal(bytes, 10);
     assert_int_equal(registry_place_get(registry, REGISTRY_PLACE_OF_RECORDS, &place, NULL), 0);
     assert_int_equal(place.revision, 7);
@@ -190,7 +191,6 @@ static void own_rows_are_told(void **state)
     struct registry_execution row;
     char *result, id[RECORD_ID_SIZE] = "";
     uint64_t n, bytes = 0;
-    bool of_change;
 
     accept(registry, ID_A);
     assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
@@ -234,7 +234,7 @@ static void own_rows_are_told(void **state)
     assert_int_equal(registry_record_untold(registry, "", id, NULL), 0);
     assert_int_equal(registry_record_told(registry, &record, NULL), 0);
     /* The sweep asks for it. */
-    assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, &of_change, NULL), 0);
+    assert_int_equal(registry_object_bytes(registry, DIGEST, &bytes, NULL), 0);
     assert_int_equal(bytes, 3);
     assert_int_equal(registry_record_untold(registry, "", id, NULL), -ENOENT);
     record = other_ended(ID_A, "failed");

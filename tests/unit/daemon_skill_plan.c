@@ -190,7 +190,7 @@ static void versions_may_go_round(void **state)
     const struct registry_skill other = skill("2", DIGEST_B, false);
     struct change swapped[2], before;
     char previous[CHANGE_DIGEST_SIZE];
-    bool of_change = false;
+    struct registry_naming naming = {0};
     uint64_t bytes = 0;
 
     assert_int_equal(plan(registry, &one, false, previous), 0);
@@ -212,13 +212,14 @@ static void versions_may_go_round(void **state)
     assert_int_equal(make(registry, swapped, 2), 0);
     assert_int_equal(registry_change_of(registry, CHANGE_SKILL, swapped[1].id, &before, NULL),
                      -ENOENT);
-    assert_int_equal(
-        registry_object_bytes(registry, swapped[0].skill.digest, &bytes, &of_change, NULL), 0);
+    assert_int_equal(registry_object_bytes(registry, swapped[0].skill.digest, &bytes, NULL), 0);
     assert_int_equal(bytes, 100);
-    assert_true(of_change);
-    assert_int_equal(
-        registry_object_bytes(registry, swapped[1].skill.digest, &bytes, &of_change, NULL),
-        -ENOENT);
+    assert_int_equal(registry_object_naming(registry, swapped[0].skill.digest, &naming, NULL),
+                     0);
+    assert_true(naming.by_changes);
+    assert_int_equal(registry_object_naming(registry, swapped[1].skill.digest, &naming, NULL),
+                     0);
+    assert_false(naming.by_changes || naming.by_executions);
     registry_close(registry);
 }
 

@@ -156,14 +156,18 @@ static struct fetch *enter(struct objects *o, const char *digest, int *ret, stru
 static int check_room(struct objects *o, struct fetch *f, struct err *err)
 {
     uint64_t bytes = 0;
-    bool of_change = false;
-    int r = registry_object_bytes(o->env.registry, f->digest, &bytes, &of_change, err);
+    struct registry_naming naming = {0};
+    int r = registry_object_naming(o->env.registry, f->digest, &naming, err);
 
+    if (r == 0 && !naming.by_changes && !naming.by_executions)
+        return -ENOENT;
+    if (r == 0)
+        r = registry_object_bytes(o->env.registry, f->digest, &bytes, err);
     if (r < 0)
         return r;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);
     f->bytes = bytes > 0 ? bytes : o->env.bytes_max;
-    f->kept = of_change ? CLUSTER_OF_CHANGES : CLUSTER_OF_EXECUTIONS;
+    f->kept = naming.by_changes ? CLUSTER_OF_CHANGES : CLUSTER_OF_EXECUTIONS;
     bytes = 0;
     for (size_t i = 0; i < FETCHES; i++)
         bytes += o->fetches[i].digest[0] && !o->fetches[i].is_done ? o->fetches[i].bytes : 0;
@@ -359,12 +363,7 @@ int objects_confirm(struct objects *o, const char *digest, int fd, struct err *e
 
 static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
 {
-    bool of_change;
-    uint64_t unused;
-    int r = registry_object_bytes(ctx, digest, &unused, &of_change, err);
-
-    *ret_named = r != -ENOENT;
-    return r == -ENOENT ? 0 : r;
+    return registry_digest_used(ctx, digest, ret_named, err);
 }
 
 int objects_drop(struct objects *o, const char *digest, struct err *err)

@@ -34,14 +34,19 @@ static void note_old(struct look *look, const struct store_object *object)
     look->oldest[at] = *object;
 }
 
+/* What executions left is none of it: that may be here alone. */
+static bool may_go(const struct registry_naming *naming)
+{
+    return naming->by_changes && !naming->by_executions;
+}
+
 static int look_at(void *ctx, const struct store_object *object)
 {
     struct look *look = ctx;
-    bool of_changes = false;
-    int r = registry_object_is_of_changes(look->cache->registry, object->digest, &of_changes,
-                                          &look->err);
+    struct registry_naming naming = {0};
+    int r = registry_object_naming(look->cache->registry, object->digest, &naming, &look->err);
 
-    if (r < 0 || !of_changes)
+    if (r < 0 || !may_go(&naming))
         return r;
     look->bytes += object->bytes;
     if (strcmp(object->digest, look->cache->kept) != 0)
@@ -54,7 +59,7 @@ static bool evict(const struct objects_cache *cache, const struct cluster_object
 {
     _cleanup_store_lock_ struct store *store = store_lock(cache->store);
     struct err ignored = {0};
-    bool of_changes = false;
+    struct registry_naming naming = {0};
 
     if (!object->is_there) {
         /* So that it is not looked at again before all others. */
@@ -64,9 +69,8 @@ static bool evict(const struct objects_cache *cache, const struct cluster_object
             store_note_use(fd);
         return false;
     }
-    if (registry_object_is_of_changes(cache->registry, object->digest, &of_changes, &ignored) <
-            0 ||
-        !of_changes)
+    if (registry_object_naming(cache->registry, object->digest, &naming, &ignored) < 0 ||
+        !may_go(&naming))
         return false;
     store_evict(store, object->digest);
     log_info("objects", "evicted object=%.12s bytes=%llu", object->digest,

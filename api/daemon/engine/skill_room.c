@@ -128,11 +128,11 @@ static void expire(struct skill_room *room, uint64_t now_ns)
 
 static bool is_named(struct skill_room *room, const char *digest)
 {
-    uint64_t unused;
+    struct registry_naming naming = {0};
     struct err ignored = {0};
-    bool of_change = false;
-    int r = registry_object_bytes(room->registry, digest, &unused, &of_change, &ignored);
-    return r < 0 ? r != -ENOENT : of_change;
+
+    return registry_object_naming(room->registry, digest, &naming, &ignored) < 0 ||
+           naming.by_changes;
 }
 
 /* What is named again counts by its row. */

@@ -14,19 +14,12 @@ enum statement {
     ENTRY_OF,
     LAST_PLACE,
     IN_USE,
-    NAMED,
-    SHARED,
     BYTES,
-    OTHERS,
+    OF_CHANGES,
+    OF_EXECUTIONS,
     ROW_BYTES,
     N_STATEMENTS
 };
-
-#define NAMED_BY_CHANGES                                                                       \
-    "EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"                                           \
-    " OR EXISTS(SELECT 1 FROM skills WHERE packages_digest = ?1)"                              \
-    " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"                                        \
-    " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)"
 
 static const char *const text[N_STATEMENTS] = {
     [ENTRY_OF] = "SELECT entry FROM skills WHERE tenant_id = ?1 AND name = ?2 AND version = ?3",
@@ -37,10 +30,6 @@ static const char *const text[N_STATEMENTS] = {
                " AND finished_ns IS NULL AND skill_name = ?2 AND skill_digest = ?3"
                " AND NOT EXISTS(SELECT 1 FROM records"
                " WHERE records.id = executions.id AND node <> ''))",
-    [NAMED] = "SELECT " NAMED_BY_CHANGES,
-    [SHARED] = "SELECT " NAMED_BY_CHANGES
-               " OR EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
-               " OR EXISTS(SELECT 1 FROM records WHERE result_digest = ?1)",
     /* One that does not say it makes all unknown. */
     [BYTES] = "SELECT CASE WHEN MIN(bytes) > 0 THEN MAX(bytes) ELSE 0 END FROM"
               " (SELECT bytes FROM skills WHERE digest = ?1"
@@ -50,8 +39,12 @@ static const char *const text[N_STATEMENTS] = {
               " UNION ALL SELECT artifact_bytes FROM executions WHERE artifact_digest = ?1"
               " UNION ALL SELECT result_bytes FROM executions WHERE id IN"
               " (SELECT id FROM records WHERE result_digest = ?1))",
-    [OTHERS] = "SELECT EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
-               " OR EXISTS(SELECT 1 FROM records WHERE result_digest = ?1)",
+    [OF_CHANGES] = "SELECT EXISTS(SELECT 1 FROM skills WHERE digest = ?1)"
+                   " OR EXISTS(SELECT 1 FROM skills WHERE packages_digest = ?1)"
+                   " OR EXISTS(SELECT 1 FROM files WHERE digest = ?1)"
+                   " OR EXISTS(SELECT 1 FROM sessions WHERE digest = ?1)",
+    [OF_EXECUTIONS] = "SELECT EXISTS(SELECT 1 FROM executions WHERE artifact_digest = ?1)"
+                      " OR EXISTS(SELECT 1 FROM records WHERE result_digest = ?1)",
     [ROW_BYTES] = "SELECT (SELECT COALESCE(SUM(640 + length(CAST(json_quote(description) AS"
                   " BLOB)) + length(CAST(COALESCE(packages, '') AS BLOB))), 0)"
                   " FROM skills WHERE tenant_id = ?1)"
@@ -220,30 +213,22 @@ int registry_skill_plan_delete(struct registry *registry, const char *tenant,
 }
 
 int registry_object_bytes(struct registry *registry, const char *digest, uint64_t *ret,
-                          bool *ret_of_change, struct err *err)
+                          struct err *err)
 {
-    const struct registry_value *values = REGISTRY_VALUES(registry_text(digest));
-    uint64_t shared = 0, named = 0;
-    int r = number_of(registry, SHARED, values, &shared, err);
-
-    if (r < 0 || !shared)
-        return r < 0 ? r : -ENOENT;
-    r = number_of(registry, NAMED, values, &named, err);
-    *ret_of_change = named != 0;
-    return r < 0 ? r : number_of(registry, BYTES, values, ret, err);
+    return number_of(registry, BYTES, REGISTRY_VALUES(registry_text(digest)), ret, err);
 }
 
-int registry_object_is_of_changes(struct registry *registry, const char *digest, bool *ret,
-                                  struct err *err)
+int registry_object_naming(struct registry *registry, const char *digest,
+                           struct registry_naming *ret, struct err *err)
 {
     const struct registry_value *values = REGISTRY_VALUES(registry_text(digest));
-    uint64_t named = 0, others = 0;
-    int r = number_of(registry, NAMED, values, &named, err);
+    uint64_t changes = 0, executions = 0;
+    int r = number_of(registry, OF_CHANGES, values, &changes, err);
 
     if (r < 0)
         return r;
-    r = number_of(registry, OTHERS, values, &others, err);
-    *ret = r == 0 && named && !others;
+    r = number_of(registry, OF_EXECUTIONS, values, &executions, err);
+    *ret = (struct registry_naming){.by_changes = changes, .by_executions = executions};
     return r;
 }
 

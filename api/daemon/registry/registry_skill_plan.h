@@ -28,14 +28,19 @@ int registry_skill_plan_delete(struct registry *registry, const char *tenant,
                                struct err *err);
 /*
  * How large an object can be that a cluster shares (some skill, uploaded file or session names
- * it, or it is the files or the result of an execution), at most; 0 where that is not known,
- * and whether one of those names it. 0; -ENOENT where nothing names it; -EIO.
+ * it, or it is the files or the result of an execution), at most; 0 where that is not known.
+ * It looks at all that name it. 0 or -EIO.
  */
 int registry_object_bytes(struct registry *registry, const char *digest, uint64_t *ret,
-                          bool *ret_of_change, struct err *err);
+                          struct err *err);
 
-/* Says whether skills, files or sessions name an object, and nothing else does. 0 or -EIO. */
-int registry_object_is_of_changes(struct registry *registry, const char *digest, bool *ret,
-                                  struct err *err);
+/* Who names an object: skills, files and sessions; executions. */
+struct registry_naming {
+    bool by_changes, by_executions;
+};
+
+/* However many name it, this costs the same. 0 or -EIO. */
+int registry_object_naming(struct registry *registry, const char *digest,
+                           struct registry_naming *ret, struct err *err);
 
 #endif

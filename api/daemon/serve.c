@@ -4,7 +4,7 @@
 
 #include "api/daemon/callers/audit.h"
 #include "api/daemon/callers/auth.h"
-#include "api/daemon/callers/held.h"
+#include "api/daemon/callers/uses.h"
 #include "api/daemon/cluster/host_facts.h"
 #include "api/daemon/engine/audit_share.h"
 #include "api/daemon/engine/retention.h"
@@ -388,9 +388,12 @@ static int open_packages(void *ctx, const char *digest, struct err *err)
     return objects_get(d->objects, digest, err);
 }
 
-static void forget_packages(void *ctx, const char *digest)
+static void forget_object(void *ctx, const char *digest, ino_t inode)
 {
-    snapshots_forget(ctx, digest);
+    const struct daemon *d = ctx;
+
+    snapshots_forget(d->snapshots, digest);
+    uses_note_removal(d->uses, inode);
 }
 
 static void forget_images(void *ctx)
@@ -490,8 +493,9 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     if (r < 0)
         return r;
     d->held = held_create(d->registry, d->watermarks);
+    d->uses = uses_create(d->held);
     d->skill_room = skill_room_create(d->registry, d->store);
-    if (!d->held || !d->skill_room)
+    if (!d->held || !d->uses || !d->skill_room)
         return err_no_memory(err);
     r = read_images(d, places, err);
     if (r < 0)
@@ -503,7 +507,7 @@ static int serve_from(struct daemon *d, const struct serve *serve, const struct 
     r = snapshots_create(&snapshots, &d->snapshots, err);
     if (r < 0)
         return r;
-    store_on_removal(d->store, forget_packages, d->snapshots);
+    store_on_removal(d->store, forget_object, d);
     image_tables_on_gone(d->images, forget_images, d->snapshots);
     r = start_pool(d, config, err);
     if (r < 0)
@@ -580,6 +584,7 @@ int serve_run(const struct serve *serve, struct err *err)
     metrics_destroy(d.metrics);
     turns_destroy(&d);
     skill_room_destroy(d.skill_room);
+    uses_destroy(d.uses);
     held_destroy(d.held);
     audit_destroy(d.audit);
     snapshots_destroy(d.snapshots);

@@ -37,7 +37,8 @@ if(TARGET apidaemon)
         snapshot
         store
         tenants
-        turns)
+        turns
+        uses)
         skillvm_unit(daemon_${name} apidaemon)
     endforeach()
 

@@ -78,8 +78,8 @@ void execution_unref(struct execution *e)
     if (left > 0)
         return;
     job_finish(&e->job);
-    if (e->held_bytes > 0)
-        e->give_back(e->give_back_ctx, e->tenant, e->held_bytes);
+    if (e->holding)
+        e->give_back(e->holding);
     skill_strings_finish(&e->warnings);
     images_unref(e->images);
     free(e->skill_name);

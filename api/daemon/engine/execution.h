@@ -78,10 +78,9 @@ struct execution {
     /* Its worker's alone once it was submitted. */
     struct job job;
     struct skill_strings warnings;
-    /* Bytes on disk that count as its tenant's as long as it is there; the function is told. */
-    uint64_t held_bytes;
-    void (*give_back)(void *ctx, const char *tenant, uint64_t bytes);
-    void *give_back_ctx;
+    /* What counts as its tenant's as long as it is there; NULL: nothing. */
+    void *holding;
+    void (*give_back)(void *holding);
 
     pthread_mutex_t lock;   /* for all below */
     pthread_cond_t changed; /* its state */

@@ -159,10 +159,11 @@ static int check_room(struct objects *o, struct fetch *f, struct err *err)
     struct registry_naming naming = {0};
     int r = registry_object_naming(o->env.registry, f->digest, &naming, err);
 
-    if (r == 0 && !naming.by_changes && !naming.by_executions)
+    if (r < 0)
+        return r;
+    if (!naming.by_changes && !naming.by_executions)
         return -ENOENT;
-    if (r == 0)
-        r = registry_object_bytes(o->env.registry, f->digest, &bytes, err);
+    r = registry_object_bytes(o->env.registry, f->digest, &bytes, err);
     if (r < 0)
         return r;
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&o->lock);

@@ -57,6 +57,7 @@ struct daemon {
     struct metrics *metrics;
     struct audit *audit;
     struct held *held;
+    struct uses *uses;
     struct prober *prober;
     struct watermarks *watermarks;
     struct retention *retention;
@@ -84,6 +85,14 @@ extern const struct http_route daemon_routes[];
  */
 void daemon_reply_result(struct daemon *d, const struct http_request *request,
                          struct http_reply *reply, struct buf *result);
+
+/*
+ * Replies with an object, of which a descriptor is taken over: it counts as its tenant's until
+ * it was sent. The strings are those of struct http_reply. 0, or without a reply -ENOMEM or
+ * -EIO.
+ */
+int daemon_reply_object(struct daemon *d, const char *tenant, struct http_reply *reply, int fd,
+                        const char *content_type, const char *file_name, struct err *err);
 
 /*
  * Replies with one file of an archive that artifacts.h made, which is looked for by turns; fd

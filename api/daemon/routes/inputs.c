@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/routes/inputs.h"
 
+#include "api/daemon/routes/holding.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/daemon/routes/uploads.h"
 #include "api/daemon/terms/ids.h"
@@ -81,29 +82,35 @@ static int begin(struct opening *o, const char *path, uint64_t bytes, struct err
     return fd < 0 ? err_set_errno(err, errno, "cannot keep the file %.200s", path) : fd;
 }
 
-static int link_here(struct daemon *d, const char *digest, const char *link, struct err *err)
+static int link_here(struct opening *o, const char *digest, const char *link, struct err *err)
 {
-    _cleanup_store_lock_ struct store *store = store_lock(d->store);
+    _cleanup_store_lock_ struct store *store = store_lock(o->d->store);
+    struct stat st;
+    int r = store_link(store, digest, link, err);
 
-    return store_link(store, digest, link, err);
+    if (r < 0)
+        return r;
+    if (fstatat(o->e->job.files.dir_fd, link, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_set_errno(err, EIO, "cannot read a file");
+    return holding_use(o->e, &st, err);
 }
 
 /*
  * Links an object, of a cluster after it was read from there: what nobody has open may go again
  * meanwhile. -ENOENT: nothing names it any more.
  */
-static int link_object(struct daemon *d, const char *digest, const char *link, struct err *err)
+static int link_object(struct opening *o, const char *digest, const char *link, struct err *err)
 {
     for (unsigned tries = 1;; tries++) {
         struct err why = {0};
-        int fd, r = link_here(d, digest, link, &why);
+        int fd, r = link_here(o, digest, link, &why);
 
         if (r != -ENOENT || tries == LINK_TRIES) {
             if (r < 0)
                 *err = why;
             return r < 0 ? -EIO : 0;
         }
-        fd = objects_get(d->objects, digest, err);
+        fd = objects_get(o->d->objects, digest, err);
         if (fd < 0)
             return fd;
         fd_close(&fd);
@@ -139,7 +146,7 @@ static int link_uploaded(struct opening *o, const struct request_file *wanted, s
     r = add(o, wanted->path ? wanted->path : row.name, link, row.bytes, err);
     if (r < 0)
         return r;
-    r = link_object(o->d, row.digest, link, &why);
+    r = link_object(o, row.digest, link, &why);
     if (r == -ENOENT)
         r = uploads_judge_missing(o->d, o->e->tenant, wanted->id, &why);
     if (r == -ENOENT)

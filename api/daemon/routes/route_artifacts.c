@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an execution left: its files, one of them, and the address that needs no key. */
+#include "api/daemon/callers/uses.h"
 #include "api/daemon/registry/registry_changes.h"
 #include "api/daemon/registry/registry_places.h"
 #include "api/daemon/routes/daemon.h"
@@ -8,11 +9,13 @@
 #include "api/daemon/routes/turn.h"
 #include "api/daemon/terms/limits.h"
 #include "api/skill/artifacts_read.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -81,23 +84,40 @@ static int open_files(struct daemon *d, const char *tenant, const char *id,
     return fd < 0 ? -1 : fd;
 }
 
+int daemon_reply_object(struct daemon *d, const char *tenant, struct http_reply *reply, int fd,
+                        const char *content_type, const char *file_name, struct err *err)
+{
+    _cleanup_fd_ int object = fd;
+    struct use *use;
+    struct stat st;
+
+    if (fstat(object, &st) < 0)
+        return err_set_errno(err, EIO, "cannot read an object");
+    use = uses_begin(d->uses, tenant, &st);
+    if (!use)
+        return err_no_memory(err);
+    http_reply_empty(reply, 200);
+    reply->content_type = content_type;
+    reply->file_name = file_name;
+    reply->file_bytes = (uint64_t)st.st_size;
+    reply->file_fd = fd_steal(&object);
+    reply->release = uses_end;
+    reply->stream_ctx = use;
+    return 0;
+}
+
 static void reply_files(struct daemon *d, const char *tenant, const char *id,
                         struct http_reply *reply)
 {
-    _cleanup_fd_ int fd = open_files(d, tenant, id, reply);
-    struct stat st;
+    int fd = open_files(d, tenant, id, reply);
+    struct err err = {0};
+    int r;
 
     if (fd < 0)
         return;
-    if (fstat(fd, &st) < 0) {
-        http_reply_error(reply, 500, "internal_error", "cannot read the files");
-        return;
-    }
-    http_reply_empty(reply, 200);
-    reply->content_type = "application/gzip";
-    reply->file_name = "files.tar.gz";
-    reply->file_bytes = (uint64_t)st.st_size;
-    reply->file_fd = fd_steal(&fd);
+    r = daemon_reply_object(d, tenant, reply, fd, "application/gzip", "files.tar.gz", &err);
+    if (r < 0)
+        (void)failure_reply(reply, r, &err);
 }
 
 void route_execution_files(void *ctx, struct http_request *request, struct http_reply *reply)
@@ -139,43 +159,77 @@ static const char *type_of(const char *path)
     return "application/octet-stream";
 }
 
+/* A file of an archive that is sent. */
+struct shown {
+    struct artifact_reader *reader;
+    struct use *use; /* of the archive */
+};
+
 static ssize_t read_file(void *ctx, char *data, size_t size)
 {
-    ssize_t n = artifact_reader_read(ctx, data, size);
+    const struct shown *shown = ctx;
+    ssize_t n = artifact_reader_read(shown->reader, data, size);
 
     return n > 0 ? n : -1;
 }
 
 static void release_file(void *ctx)
 {
-    artifact_reader_close(ctx);
+    struct shown *shown = ctx;
+
+    if (!shown)
+        return;
+    artifact_reader_close(shown->reader);
+    uses_end(shown->use);
+    free(shown);
+}
+CLEANUP_WITH(struct shown *, release_file)
+
+/* What is to be read. The descriptor is taken over. */
+static int open_shown(struct daemon *d, const char *tenant, int fd, const char *path,
+                      struct shown **ret, uint64_t *ret_bytes, struct err *err)
+{
+    _cleanup_fd_ int archive = fd;
+    _cleanup_(release_file) struct shown *shown = calloc(1, sizeof(*shown));
+    struct stat st;
+    int r;
+
+    if (fstat(archive, &st) < 0)
+        return err_set_errno(err, EIO, "cannot read the files");
+    if (shown)
+        shown->use = uses_begin(d->uses, tenant, &st);
+    if (!shown || !shown->use)
+        return err_no_memory(err);
+    r = artifact_reader_open(fd_steal(&archive), path, &shown->reader, ret_bytes, err);
+    if (r < 0)
+        return r;
+    *ret = steal_ptr(&shown);
+    return 0;
 }
 
 int daemon_reply_file(struct daemon *d, const char *tenant, struct http_reply *reply, int fd,
                       const char *path, struct err *err)
 {
     _cleanup_turn_ struct turn turn = {0};
+    _cleanup_(release_file) struct shown *shown = NULL;
     _cleanup_fd_ int archive = fd;
-    struct artifact_reader *reader;
     uint64_t bytes = 0;
     int r = turn_take(&turn, d, TURN_LOOK, tenant, err);
 
     if (r < 0)
         return r;
-    r = artifact_reader_open(fd_steal(&archive), path, &reader, &bytes, err);
+    r = open_shown(d, tenant, fd_steal(&archive), path, &shown, &bytes, err);
     if (r < 0)
         return r;
     http_reply_empty(reply, 200);
     reply->content_type = type_of(path);
     /* A page of a skill's is looked at, not shown as one of this server's. */
     reply->file_name = "";
-    if (bytes == 0) {
-        artifact_reader_close(reader);
+    if (bytes == 0)
         return 0;
-    }
     reply->read = read_file;
     reply->release = release_file;
-    reply->stream_ctx = reader;
+    reply->stream_ctx = steal_ptr(&shown);
     reply->stream_bytes = bytes;
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "api/daemon/routes/daemon.h"
 #include "api/daemon/routes/execution_reply.h"
 #include "api/daemon/routes/failure.h"
+#include "api/daemon/routes/holding.h"
 #include "api/daemon/routes/inputs.h"
 #include "api/daemon/routes/intake.h"
 #include "api/daemon/routes/lookup.h"
@@ -217,6 +218,15 @@ static bool put_on_disk(struct creation *c, struct http_request *http,
     return reply->status == 0;
 }
 
+/* Whoever removes it meanwhile. */
+static int use_registered(const struct creation *c, struct err *err)
+{
+    const struct job *job = &c->e->job;
+    int r = holding_use_fd(c->e, job->skill.fd, err);
+
+    return r < 0 || job->packages.fd < 0 ? r : holding_use_fd(c->e, job->packages.fd, err);
+}
+
 /* A skill of the registry, by name and version. */
 static bool load_registered(struct creation *c, struct http_reply *reply)
 {
@@ -240,6 +250,9 @@ static bool load_registered(struct creation *c, struct http_reply *reply)
         }
         return set_skill(c->e, q->skill, q->version, "", reply);
     }
+    if (r < 0)
+        return failure_reply(reply, r, &err);
+    r = use_registered(c, &err);
     if (r < 0)
         return failure_reply(reply, r, &err);
     /* Of another node's there are no more at once than threads that take them. */
@@ -343,6 +356,8 @@ static bool begin_draft(struct creation *c, struct http_reply *reply)
     c->e = execution_create(c->tenant, &err);
     if (!c->e)
         return failure_or_true(reply, -ENOMEM, &err);
+    if (holding_begin(c->daemon, c->e, &err) < 0)
+        return failure_or_true(reply, -ENOMEM, &err);
     if (c->given)
         (void)snprintf(c->e->id, sizeof(c->e->id), "%s", c->given->id);
     c->e->is_given = c->given != NULL;
@@ -409,11 +424,6 @@ static int take_input(struct creation *c, struct spool *json, const char *body,
     *ret_bytes = json->size;
     spool_release(json, &input->fd, &input->memory);
     return 0;
-}
-
-static void give_back(void *ctx, const char *tenant, uint64_t bytes)
-{
-    held_remove(ctx, tenant, HTTP_HELD_BODY, bytes);
 }
 
 /* What runs, and where. False when *reply says why not. */
@@ -510,9 +520,7 @@ static bool prepare(struct creation *c, struct http_request *http, struct http_r
         return failure_or_true(reply, err_set_errno(&err, -r, "cannot keep the input"), &err);
     own += files + c->e->job.disk.len + c->e->request.text.len +
            (upload || c->request.code ? c->e->job.skill.len + c->e->job.packages.len : 0);
-    c->e->held_bytes = http_request_hand_over(http, own);
-    c->e->give_back = give_back;
-    c->e->give_back_ctx = c->daemon->held;
+    holding_keep(c->e, http_request_hand_over(http, own));
     return true;
 }
 

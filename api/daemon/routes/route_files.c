@@ -171,21 +171,18 @@ void route_file_get(void *ctx, struct http_request *request, struct http_reply *
 void route_file_download(void *ctx, struct http_request *request, struct http_reply *reply)
 {
     _cleanup_registry_file_ struct registry_file row = {0};
-    const char *id = request->params[0];
-    _cleanup_fd_ int fd = -1;
+    const char *tenant = request->caller.tenant, *id = request->params[0];
     struct err err = {0};
-    int r = uploads_open(ctx, request->caller.tenant, id, &row, &fd, &err);
+    int fd = -1, r = uploads_open(ctx, tenant, id, &row, &fd, &err);
 
     if (r < 0) {
         failure_of(reply, r, "file", id, &err);
         return;
     }
-    http_reply_empty(reply, 200);
     /* The type was the uploader's word: nothing here vouches for it. */
-    reply->content_type = TYPE_UNKNOWN;
-    reply->file_name = "";
-    reply->file_bytes = row.bytes;
-    reply->file_fd = fd_steal(&fd);
+    r = daemon_reply_object(ctx, tenant, reply, fd, TYPE_UNKNOWN, "", &err);
+    if (r < 0)
+        (void)failure_reply(reply, r, &err);
 }
 
 void route_file_delete(void *ctx, struct http_request *request, struct http_reply *reply)

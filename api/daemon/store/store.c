@@ -27,7 +27,7 @@ struct store {
     int tmp_fd;
     store_named_fn *is_named;
     void *ctx;
-    void (*removed)(void *ctx, const char *digest); /* or NULL */
+    store_removed_fn *removed; /* or NULL */
     void *removed_ctx;
     pthread_mutex_t lock;
 };
@@ -52,8 +52,7 @@ int store_create(const struct data_folder *folder, store_named_fn *is_named, voi
     return 0;
 }
 
-void store_on_removal(struct store *store, void (*removed)(void *ctx, const char *digest),
-                      void *ctx)
+void store_on_removal(struct store *store, store_removed_fn *removed, void *ctx)
 {
     store->removed = removed;
     store->removed_ctx = ctx;
@@ -184,15 +183,17 @@ int store_link(struct store *store, const char *digest, const char *name, struct
 static int remove_unnamed(struct store *store, const char *digest, bool *ret_removed,
                           struct err *err)
 {
+    struct stat st = {0};
     bool named = true;
     int r = store->is_named(store->ctx, digest, &named, err);
 
     *ret_removed = r == 0 && !named && is_digest(digest);
     if (!*ret_removed)
         return r;
+    (void)fstatat(store->objects_fd, digest, &st, AT_SYMLINK_NOFOLLOW);
     (void)unlinkat(store->objects_fd, digest, 0);
     if (store->removed)
-        store->removed(store->removed_ctx, digest);
+        store->removed(store->removed_ctx, digest, st.st_ino);
     return r;
 }
 

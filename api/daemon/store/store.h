@@ -21,6 +21,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct store;
 
@@ -31,12 +32,13 @@ typedef int store_named_fn(void *ctx, const char *digest, bool *ret_named, struc
  */
 int store_create(const struct data_folder *folder, store_named_fn *is_named, void *ctx,
                  struct store **ret, struct err *err);
+/* Who has an object open, or another name of it, keeps the inode. */
+typedef void store_removed_fn(void *ctx, const char *digest, ino_t inode);
 /*
- * Tells of each object that goes from now on, under the lock, so that nothing made of it stays.
+ * Tells of each object that went from now on, under the lock, so that nothing made of it stays.
  * Before other threads know of the store.
  */
-void store_on_removal(struct store *store, void (*removed)(void *ctx, const char *digest),
-                      void *ctx);
+void store_on_removal(struct store *store, store_removed_fn *removed, void *ctx);
 /* NULL is fine. */
 void store_destroy(struct store *store);
 

@@ -143,15 +143,21 @@ int cluster_change(struct cluster *cluster, change_plan *plan, void *ctx, struct
  */
 enum cluster_kept { CLUSTER_OF_CHANGES, CLUSTER_OF_EXECUTIONS };
 /*
+ * One of up to so many bytes is put in a moment, over a connection that others share, a larger
+ * one over its own: who puts sees to it that few are put at once.
+ */
+#define CLUSTER_OBJECT_SHORT (128u * 1024u)
+/*
  * Puts what a file holds into a bucket of objects, under its SHA-256; replicated on return.
- * One that is there stays, and is as new as one that is put. 0; -EAGAIN as of cluster_change.
+ * One that is there stays, and is as new as one that is put. 0; -EAGAIN as of cluster_change;
+ * -errno of the file.
  */
 int cluster_object_put(struct cluster *cluster, enum cluster_kept kept, const char *digest,
                        int fd, struct err *err);
 /*
  * Says of an object of changes, which a row names by now, that it is there; as of
  * cluster_object_put. Who was about to remove it, and did not know of the row, finds that;
- * where he was quicker it is put again.
+ * where he was quicker it is -ENOENT, and to be put again.
  */
 int cluster_object_confirm(struct cluster *cluster, const char *digest, int fd,
                            struct err *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The objects of the cluster: what skills and files hold and executions leave, each under its
- * SHA-256. Each goes over a connection of its own, as long as it comes on.
+ * SHA-256. What is read, and what takes long to be put, goes over a connection of its own, as
+ * long as it comes on.
  */
 #include "api/daemon/cluster/cluster_internal.h"
 
@@ -37,7 +38,7 @@ struct transfer {
     struct cluster_link *link;
     const char *digest;
     int fd;
-    bool is_named;             /* by a row */
+    uint64_t size;             /* of the file */
     char key[OBJECT_KEY_SIZE]; /* of what is said of it */
     struct object_meta meta;   /* that is there, or is to be */
     bool is_there;
@@ -188,14 +189,14 @@ static enum cluster_fault check_room(struct transfer *t, uint64_t size, struct e
 }
 
 /* All chunks, and then what says that they are one. */
-static enum cluster_fault upload(struct transfer *t, uint64_t size, struct err *err)
+static enum cluster_fault upload(struct transfer *t, struct err *err)
 {
-    struct object_meta before = t->meta,
-                       meta = {.size = size,
-                               .chunks = (size + OBJECT_CHUNK_BYTES - 1) / OBJECT_CHUNK_BYTES};
+    struct object_meta before = t->meta, meta = {.size = t->size,
+                                                 .chunks = (t->size + OBJECT_CHUNK_BYTES - 1) /
+                                                           OBJECT_CHUNK_BYTES};
     char key[OBJECT_KEY_SIZE];
     enum cluster_fault fault =
-        t->kept == CLUSTER_OF_CHANGES ? check_room(t, size, err) : CLUSTER_OK;
+        t->kept == CLUSTER_OF_CHANGES ? check_room(t, t->size, err) : CLUSTER_OK;
 
     if (fault != CLUSTER_OK)
         return fault;
@@ -225,26 +226,43 @@ static bool may_be_dropped(const struct transfer *t)
     return t->kept == CLUSTER_OF_EXECUTIONS && clock_realtime_ns() > t->stored_ns + LATELY_NS;
 }
 
+static int measure(struct transfer *t, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(t->fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read an object");
+    t->size = (uint64_t)st.st_size;
+    return 0;
+}
+
 static enum cluster_fault put(struct transfer *t, struct err *err)
 {
     enum cluster_fault fault = CLUSTER_CONFLICT;
-    struct stat st;
-    uint64_t size;
 
-    if (fstat(t->fd, &st) < 0) {
-        (void)err_set_errno(err, errno, "cannot read an object");
-        return CLUSTER_OTHER;
-    }
-    size = (uint64_t)st.st_size;
     for (unsigned tries = 0; tries < TRIES && fault == CLUSTER_CONFLICT; tries++) {
         *err = (struct err){0};
         fault = look(t, err);
         if (fault != CLUSTER_OK)
             return fault;
-        if (!t->is_there || t->meta.size != size || may_be_dropped(t))
-            fault = upload(t, size, err);
-        else if (t->is_named || (t->kept == CLUSTER_OF_CHANGES &&
-                                 clock_realtime_ns() > t->stored_ns + FRESH_NS))
+        if (!t->is_there || t->meta.size != t->size || may_be_dropped(t))
+            fault = upload(t, err);
+        else if (t->kept == CLUSTER_OF_CHANGES && clock_realtime_ns() > t->stored_ns + FRESH_NS)
+            fault = say(t, &t->meta, err);
+    }
+    return fault;
+}
+
+/* Says anew that it is there, where it is. */
+static enum cluster_fault say_again(struct transfer *t, struct err *err)
+{
+    enum cluster_fault fault = CLUSTER_CONFLICT;
+
+    for (unsigned tries = 0; tries < TRIES && fault == CLUSTER_CONFLICT; tries++) {
+        *err = (struct err){0};
+        fault = look(t, err);
+        t->is_there &= t->meta.size == t->size;
+        if (fault == CLUSTER_OK && t->is_there)
             fault = say(t, &t->meta, err);
     }
     return fault;
@@ -254,17 +272,30 @@ static enum cluster_fault put(struct transfer *t, struct err *err)
  * A connection for one object. At once refused while the node is not joined: who lists many
  * would wait for servers that are gone again and again.
  */
-static int begin(struct transfer *t, struct err *err)
+static int begin(struct transfer *t, bool is_to_watch, struct err *err)
 {
     int r = cluster_check_joined(t->cluster, err);
 
     if (r < 0)
         return r;
     object_meta_key(t->digest, t->key);
-    return cluster_connect_near(t->cluster, true, &t->link, err);
+    return cluster_connect_near(t->cluster, is_to_watch, &t->link, err);
 }
 
-static int put_joined(struct transfer *t, struct err *err)
+/* What is done over a connection. */
+typedef enum cluster_fault transfer_work(struct transfer *t, struct err *err);
+
+static enum cluster_fault work_over(struct transfer *t, transfer_work *work, struct err *why)
+{
+    enum cluster_fault fault;
+
+    cluster_remove_left(t->cluster, t->link);
+    fault = work(t, why);
+    return cluster_tell_apart(t->cluster, t->link, bucket_of(t), fault, why);
+}
+
+/* Over a connection that others use behind it: for what is done in a moment. */
+static int over_shared(struct transfer *t, transfer_work *work, struct err *err)
 {
     struct cluster *c = t->cluster;
     enum cluster_fault fault = CLUSTER_UNREACHABLE;
@@ -278,29 +309,47 @@ static int put_joined(struct transfer *t, struct err *err)
         r = cluster_link_take(c, &t->link, &is_used, err);
         if (r < 0)
             return r;
-        cluster_remove_left(c, t->link);
         why = (struct err){0};
-        fault = put(t, &why);
-        fault = cluster_tell_apart(c, t->link, bucket_of(t), fault, &why);
+        fault = work_over(t, work, &why);
         cluster_link_give(c, t->link, fault == CLUSTER_OK);
     }
     return r < 0 ? r : cluster_result(fault, &why, err);
+}
+
+/* Who waits for a moment's work does not wait for this. */
+static int put_alone(struct transfer *t, struct err *err)
+{
+    enum cluster_fault fault;
+    struct err why = {0};
+    int r = begin(t, false, err);
+
+    if (r < 0)
+        return r;
+    fault = work_over(t, put, &why);
+    t->cluster->driver->close(t->link);
+    return cluster_result(fault, &why, err);
 }
 
 int cluster_object_put(struct cluster *c, enum cluster_kept kept, const char *digest, int fd,
                        struct err *err)
 {
     struct transfer t = {.cluster = c, .kept = kept, .digest = digest, .fd = fd};
+    int r = measure(&t, err);
 
-    return put_joined(&t, err);
+    if (r < 0)
+        return r;
+    return t.size > CLUSTER_OBJECT_SHORT ? put_alone(&t, err) : over_shared(&t, put, err);
 }
 
 int cluster_object_confirm(struct cluster *c, const char *digest, int fd, struct err *err)
 {
-    struct transfer t = {
-        .cluster = c, .kept = CLUSTER_OF_CHANGES, .digest = digest, .fd = fd, .is_named = true};
+    struct transfer t = {.cluster = c, .kept = CLUSTER_OF_CHANGES, .digest = digest, .fd = fd};
+    int r = measure(&t, err);
 
-    return put_joined(&t, err);
+    if (r < 0)
+        return r;
+    r = over_shared(&t, say_again, err);
+    return r == 0 && !t.is_there ? -ENOENT : r;
 }
 
 int cluster_objects_look(struct cluster *c, struct cluster_object *objects, size_t n,
@@ -336,10 +385,14 @@ static int seed_object(struct seed *seed, const char *digest)
     _cleanup_fd_ int fd = *digest ? replica->object(replica->ctx, digest, NULL) : -ENOENT;
     enum cluster_fault fault;
     struct err why = {0};
+    int r;
 
     if (fd < 0)
         return 0;
     t.fd = fd;
+    r = measure(&t, &seed->why);
+    if (r < 0)
+        return r;
     object_meta_key(digest, t.key);
     fault = put(&t, &why);
     return cluster_result(fault, &why, &seed->why);
@@ -463,7 +516,7 @@ int cluster_object_get(struct cluster *c, enum cluster_kept kept, const char *di
 
     for (unsigned tries = 0; r == -EREMOTEIO && tries < TRIES; tries++) {
         *err = (struct err){0};
-        r = begin(&t, err);
+        r = begin(&t, true, err);
         if (r < 0)
             return r;
         r = get(&t, max, err);

@@ -25,6 +25,9 @@ bool ledger_is_at_work(struct ledger *ledger, const struct record *record)
 /* A result that is too long for a record becomes an object. */
 static int send_result(struct ledger *ledger, struct record *record, struct err *err)
 {
+    struct objects_put put = {.tenant = record->tenant,
+                              .kept = CLUSTER_OF_EXECUTIONS,
+                              .digest = record->result_digest};
     _cleanup_fd_ int fd = -1;
     int r;
 
@@ -39,22 +42,24 @@ static int send_result(struct ledger *ledger, struct record *record, struct err 
     r = fd < 0 ? fd : fd_pwrite_full(fd, record->result, (size_t)record->result_bytes, 0);
     if (r < 0)
         return err_set_errno(err, -r, "cannot keep a result");
-    return objects_send(ledger->env.objects, CLUSTER_OF_EXECUTIONS, record->result_digest, fd,
-                        err);
+    put.fd = fd;
+    return objects_send(ledger->env.objects, &put, err);
 }
 
 /* What it left is at the servers before anybody hears of it. */
 static int send_files(struct ledger *ledger, const struct record *record, struct err *err)
 {
+    struct objects_put put = {.tenant = record->tenant,
+                              .kept = CLUSTER_OF_EXECUTIONS,
+                              .digest = record->artifact_digest};
     _cleanup_fd_ int fd = -1;
 
     if (!record->artifact_digest[0])
         return 0;
     fd = store_get(ledger->env.store, record->artifact_digest, err);
+    put.fd = fd;
     /* What is gone cannot be told; the record says that it was there. */
-    return fd < 0 ? 0
-                  : objects_send(ledger->env.objects, CLUSTER_OF_EXECUTIONS,
-                                 record->artifact_digest, fd, err);
+    return fd < 0 ? 0 : objects_send(ledger->env.objects, &put, err);
 }
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/objects.h"
 
+#include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/engine/objects_cache.h"
 #include "api/daemon/registry/registry_skill_plan.h"
 #include "api/skill/sha256.h"
@@ -22,6 +23,8 @@
 #define WAIT_NS                                                                                \
     (60 * NS_PER_SECOND) /* for a place among them, or for one that is on its way              \
                           */
+#define PUTS       8u    /* at once, of each kind */
+#define SOON_NS    (5 * NS_PER_SECOND) /* for a place among those, of what may be put later */
 #define UNNAMED_NS (3600 * NS_PER_SECOND)
 
 /* One that is read from the servers now. */
@@ -45,17 +48,36 @@ struct objects {
     bool is_trimming;
     bool is_sweeping; /* so the cluster stays */
     struct fetch fetches[FETCHES];
+    /* Of those who put, by enum cluster_kept and whether it is a long one: neither what is
+       pushed keeps executions from their ends, nor the large ones the small. */
+    struct fair_gate *gates[2][2];
 };
+
+static int make_gates(struct objects *o)
+{
+    for (size_t i = 0; i < 4; i++) {
+        o->gates[i / 2][i % 2] = fair_gate_create(PUTS);
+        if (!o->gates[i / 2][i % 2])
+            return -ENOMEM;
+    }
+    return 0;
+}
 
 int objects_create(const struct objects_env *env, struct objects **ret, struct err *err)
 {
     struct objects *objects = calloc(1, sizeof(*objects));
+    int r;
 
     if (!objects)
         return err_no_memory(err);
     objects->env = *env;
     (void)pthread_mutex_init(&objects->lock, NULL);
     cond_init(&objects->done);
+    r = make_gates(objects);
+    if (r < 0) {
+        objects_destroy(objects);
+        return err_no_memory(err);
+    }
     *ret = objects;
     return 0;
 }
@@ -64,6 +86,8 @@ void objects_destroy(struct objects *objects)
 {
     if (!objects)
         return;
+    for (size_t i = 0; i < 4; i++)
+        fair_gate_destroy(objects->gates[i / 2][i % 2]);
     (void)pthread_cond_destroy(&objects->done);
     (void)pthread_mutex_destroy(&objects->lock);
     free(objects);
@@ -347,19 +371,43 @@ int objects_keep(struct objects *o, const char *digest, int fd, struct err *err)
     return 0;
 }
 
-int objects_send(struct objects *o, enum cluster_kept kept, const char *digest, int fd,
-                 struct err *err)
+/* Waits for its turn to be put. */
+static int send(struct objects *o, struct cluster *cluster, const struct objects_put *put,
+                bool is_long, struct err *err)
 {
-    struct cluster *cluster = cluster_of(o);
+    const uint64_t wait_ns = put->kept == CLUSTER_OF_CHANGES ? WAIT_NS : SOON_NS;
+    struct fair_gate *gate = o->gates[put->kept][is_long];
+    struct fair_gate_entry entry;
+    int r = fair_gate_enter(gate, put->tenant, &entry, clock_monotonic_ns() + wait_ns, NULL);
 
-    return cluster ? cluster_object_put(cluster, kept, digest, fd, err) : 0;
+    if (r == -EBUSY)
+        return err_set(err, EAGAIN, "this node sends the servers too many objects at once");
+    if (r < 0)
+        return err_no_memory(err);
+    r = cluster_object_put(cluster, put->kept, put->digest, put->fd, err);
+    fair_gate_leave(gate, &entry);
+    return r;
 }
 
-int objects_confirm(struct objects *o, const char *digest, int fd, struct err *err)
+int objects_send(struct objects *o, const struct objects_put *put, struct err *err)
 {
     struct cluster *cluster = cluster_of(o);
+    struct stat st;
 
-    return cluster ? cluster_object_confirm(cluster, digest, fd, err) : 0;
+    if (!cluster)
+        return 0;
+    if (fstat(put->fd, &st) < 0)
+        return err_set_errno(err, errno, "cannot read an object");
+    return send(o, cluster, put, (uint64_t)st.st_size > CLUSTER_OBJECT_SHORT, err);
+}
+
+int objects_confirm(struct objects *o, const struct objects_put *put, struct err *err)
+{
+    struct cluster *cluster = cluster_of(o);
+    int r = cluster ? cluster_object_confirm(cluster, put->digest, put->fd, err) : 0;
+
+    /* Whoever would remove it now finds the row. */
+    return r == -ENOENT ? objects_send(o, put, err) : r;
 }
 
 static int is_named(void *ctx, const char *digest, bool *ret_named, struct err *err)
@@ -374,24 +422,24 @@ int objects_drop(struct objects *o, const char *digest, struct err *err)
     return cluster ? cluster_object_remove(cluster, digest, is_named, o->env.registry, err) : 0;
 }
 
-static int change_and_confirm(struct objects *o, const char *digest, int fd,
+static int change_and_confirm(struct objects *o, const struct objects_put *put,
                               objects_change_fn *change, void *ctx, struct err *err)
 {
     int r = change(ctx, err);
 
-    return r < 0 ? r : objects_confirm(o, digest, fd, err);
+    return r < 0 ? r : objects_confirm(o, put, err);
 }
 
-int objects_share(struct objects *o, const char *digest, int fd, objects_change_fn *change,
+int objects_share(struct objects *o, const struct objects_put *put, objects_change_fn *change,
                   void *ctx, bool *ret_sent, struct err *err)
 {
     struct err ignored = {0};
-    int r = objects_send(o, CLUSTER_OF_CHANGES, digest, fd, err);
+    int r = objects_send(o, put, err);
 
     if (r < 0)
         return r;
-    r = change_and_confirm(o, digest, fd, change, ctx, err);
-    *ret_sent = r < 0 && objects_drop(o, digest, &ignored) < 0;
+    r = change_and_confirm(o, put, change, ctx, err);
+    *ret_sent = r < 0 && objects_drop(o, put->digest, &ignored) < 0;
     return r;
 }
 

@@ -47,12 +47,22 @@ int objects_open(struct objects *objects, const char *digest, struct job_bytes *
 int objects_get_here(struct objects *objects, const char *digest, struct err *err);
 /* In a cluster: keeps here what a file holds, where a row names it. 0 or -errno. */
 int objects_keep(struct objects *objects, const char *digest, int fd, struct err *err);
-/* Gives the servers what a file holds, as of cluster_object_put; on its own it does nothing. */
-int objects_send(struct objects *objects, enum cluster_kept kept, const char *digest, int fd,
-                 struct err *err);
+/* What a file holds, for the servers. Borrowed. */
+struct objects_put {
+    const char *tenant; /* whose it is */
+    enum cluster_kept kept;
+    const char *digest;
+    int fd;
+};
+/*
+ * Gives it to them, as of cluster_object_put; on its own it does nothing. Few are sent at once,
+ * and tenants take turns: -EAGAIN also for who waited for his too long, which is a minute for
+ * what a change names, and 5 s for what executions leave, which may be sent later.
+ */
+int objects_send(struct objects *objects, const struct objects_put *put, struct err *err);
 
-/* A row names now what was sent, as of cluster_object_confirm; on its own it does nothing. */
-int objects_confirm(struct objects *objects, const char *digest, int fd, struct err *err);
+/* A row names now what was sent, which is sent again where it went; as above. */
+int objects_confirm(struct objects *objects, const struct objects_put *put, struct err *err);
 /* Makes the row that names one. 0 or -errno. */
 typedef int objects_change_fn(void *ctx, struct err *err);
 /*
@@ -60,7 +70,7 @@ typedef int objects_change_fn(void *ctx, struct err *err);
  * there still: somebody may have removed it for want of the row. Without a row it goes again;
  * *ret_sent: and could not. 0; of objects_send; what change gives.
  */
-int objects_share(struct objects *objects, const char *digest, int fd,
+int objects_share(struct objects *objects, const struct objects_put *put,
                   objects_change_fn *change, void *ctx, bool *ret_sent, struct err *err);
 /* Removes one of changes from the servers, as of cluster_object_remove; the same. */
 int objects_drop(struct objects *objects, const char *digest, struct err *err);

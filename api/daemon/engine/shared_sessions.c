@@ -137,9 +137,12 @@ static int change(void *ctx, struct err *err)
 static int send_and_change(void *ctx, bool *ret_sent, struct err *err)
 {
     const struct wanted *wanted = ctx;
+    const struct objects_put put = {.tenant = wanted->session->tenant,
+                                    .kept = CLUSTER_OF_CHANGES,
+                                    .digest = wanted->session->digest,
+                                    .fd = wanted->fd};
 
-    return objects_share(wanted->sessions->env.objects, wanted->session->digest, wanted->fd,
-                         change, ctx, ret_sent, err);
+    return objects_share(wanted->sessions->env.objects, &put, change, ctx, ret_sent, err);
 }
 
 /* What no row names any more goes from the servers, or counts while it stays. */

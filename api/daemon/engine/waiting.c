@@ -15,18 +15,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int send(struct store *store, struct objects *objects, const char *text, size_t len,
+static int send(const struct waiting_place *place, const char *text, size_t len,
                 const char *digest, struct err *err)
 {
-    _cleanup_fd_ int fd = store_temporary(store);
+    _cleanup_fd_ int fd = store_temporary(place->store);
+    const struct objects_put put = {
+        .tenant = place->tenant, .kept = CLUSTER_OF_EXECUTIONS, .digest = digest, .fd = fd};
     int r = fd < 0 ? fd : fd_pwrite_full(fd, text, len, 0);
 
     return r < 0 ? err_set_errno(err, -r, "cannot keep a request")
-                 : objects_send(objects, CLUSTER_OF_EXECUTIONS, digest, fd, err);
+                 : objects_send(place->objects, &put, err);
 }
 
-int waiting_keep(struct store *store, struct objects *objects, const char *image,
-                 const char *text, size_t len, struct waiting_request *ret, struct err *err)
+int waiting_keep(const struct waiting_place *place, const char *image, const char *text,
+                 size_t len, struct waiting_request *ret, struct err *err)
 {
     int r;
 
@@ -40,7 +42,7 @@ int waiting_keep(struct store *store, struct objects *objects, const char *image
         return err_no_memory(err);
     r = sha256_of(text, len, ret->object);
     return r < 0 ? err_set_errno(err, -r, "cannot read a request")
-                 : send(store, objects, text, len, ret->object, err);
+                 : send(place, text, len, ret->object, err);
 }
 
 void waiting_add(const struct waiting_request *request, struct record *record)

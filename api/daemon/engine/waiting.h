@@ -21,12 +21,18 @@ struct waiting_request {
     char image[RECORD_IMAGE_SIZE];
     unsigned retries; /* how often others may begin it again */
 };
+/* Where a long one is kept, and for whom. Borrowed. */
+struct waiting_place {
+    struct store *store;
+    struct objects *objects;
+    const char *tenant;
+};
 /*
  * Keeps the JSON of a request for others that have its image. 0; -ENOMEM; -errno; what
  * objects_send gives.
  */
-int waiting_keep(struct store *store, struct objects *objects, const char *image,
-                 const char *text, size_t len, struct waiting_request *ret, struct err *err);
+int waiting_keep(const struct waiting_place *place, const char *image, const char *text,
+                 size_t len, struct waiting_request *ret, struct err *err);
 /* Puts it into a record, which borrows it. */
 void waiting_add(const struct waiting_request *request, struct record *record);
 

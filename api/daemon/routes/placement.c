@@ -25,14 +25,15 @@ static enum forward_result send(struct daemon *d, const struct placement_wish *w
 static bool keep(struct daemon *d, struct http_request *http, const struct placement_wish *wish,
                  struct execution *e, struct http_reply *reply)
 {
+    const struct waiting_place place = {
+        .store = d->store, .objects = d->objects, .tenant = e->tenant};
     struct err err = {0};
     int r;
 
     /* It is in a file for a moment. */
     if (wish->len > RECORD_REQUEST_MAX / 2 && !http_request_hold(http, wish->len))
         return false;
-    r = waiting_keep(d->store, d->objects, forward_image(e), wish->text, wish->len, &e->request,
-                     &err);
+    r = waiting_keep(&place, forward_image(e), wish->text, wish->len, &e->request, &err);
     e->request.retries = e->retries;
     e->waits = r == 0;
     return r == 0 || failure_reply(reply, r, &err);

@@ -180,27 +180,35 @@ static void choose_for_kept(struct push *push, const struct skill *skill,
         push->image = choice;
 }
 
+static struct objects_put put_of(const struct push *push, const char *digest, int fd)
+{
+    return (struct objects_put){.tenant = push->request->caller.tenant,
+                                .kept = CLUSTER_OF_CHANGES,
+                                .digest = digest,
+                                .fd = fd};
+}
+
 static int send_objects(struct push *push, bool *ret_sent, struct err *err)
 {
-    struct objects *objects = push->daemon->objects;
-    int r = objects_send(objects, CLUSTER_OF_CHANGES, push->row.digest, push->fd, err);
+    const struct objects_put skill = put_of(push, push->row.digest, push->fd),
+                             packages =
+                                 put_of(push, push->row.packages_digest, push->packages.fd);
+    int r = objects_send(push->daemon->objects, &skill, err);
 
     *ret_sent = r == 0;
-    return r < 0 || !push->row.packages_digest
-               ? r
-               : objects_send(objects, CLUSTER_OF_CHANGES, push->row.packages_digest,
-                              push->packages.fd, err);
+    return r < 0 || !packages.digest ? r : objects_send(push->daemon->objects, &packages, err);
 }
 
 /* Somebody may have removed it for want of the row. */
 static int confirm_objects(struct push *push, struct err *err)
 {
-    struct objects *objects = push->daemon->objects;
-    int r = objects_confirm(objects, push->row.digest, push->fd, err);
+    const struct objects_put skill = put_of(push, push->row.digest, push->fd),
+                             packages =
+                                 put_of(push, push->row.packages_digest, push->packages.fd);
+    int r = objects_confirm(push->daemon->objects, &skill, err);
 
-    return r < 0 || !push->row.packages_digest
-               ? r
-               : objects_confirm(objects, push->row.packages_digest, push->packages.fd, err);
+    return r < 0 || !packages.digest ? r
+                                     : objects_confirm(push->daemon->objects, &packages, err);
 }
 
 /* What this node may need first is here already; what cannot be kept is read when it is. */

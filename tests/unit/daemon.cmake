@@ -92,6 +92,9 @@ if(TARGET apidaemon)
     skillvm_unit(daemon_images apimachine)
     skillvm_unit(daemon_image_tables apimachine)
     target_sources(unit_daemon_image_tables PRIVATE fake_built.c)
+    skillvm_unit(daemon_changes_turns apiengine Threads::Threads)
+    target_link_options(unit_daemon_changes_turns PRIVATE
+        -Wl,--wrap=cluster_change,--wrap=cluster_follow)
     skillvm_unit(daemon_choices apiengine)
     skillvm_unit(daemon_objects_put apiengine Threads::Threads)
     target_link_options(unit_daemon_objects_put PRIVATE

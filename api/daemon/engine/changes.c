@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/daemon/engine/changes.h"
 
+#include "api/daemon/engine/fair_gate.h"
 #include "api/daemon/registry/registry_places.h"
 #include "api/daemon/registry/registry_skill_plan.h"
 #include "api/daemon/registry/registry_tenants.h"
@@ -18,16 +19,22 @@
 
 /* A node that is there notes how far it is every ten seconds. */
 #define AWAY_NS (60 * NS_PER_SECOND)
+/* For a tenant's turn. */
+#define WAIT_NS (60 * NS_PER_SECOND)
 
 struct changes {
     struct changes_env env;
     pthread_mutex_t lock; /* from a plan until its change is made */
+    /* In a cluster tenants' changes are one behind it: who goes past it waits for that alone.
+     */
+    struct fair_gate *gate;
 };
 
 void changes_destroy(struct changes *changes)
 {
     if (!changes)
         return;
+    fair_gate_destroy(changes->gate);
     (void)pthread_mutex_destroy(&changes->lock);
     free(changes);
 }
@@ -313,6 +320,9 @@ int changes_create(const struct changes_env *env, struct changes **ret, struct e
     changes->env = *env;
     (void)pthread_mutex_init(&changes->lock, NULL);
     *ret = changes;
+    changes->gate = fair_gate_create(1);
+    if (!changes->gate)
+        return err_no_memory(err);
     if (!env->cluster)
         return registry_place_forget(env->registry, REGISTRY_PLACE_OF_CHANGES, err);
     return cluster_follow(env->cluster, &replica, env->keys_timeout_ms, err);
@@ -356,11 +366,32 @@ static int plan_checked(void *ctx, struct change *ret, struct err *err)
     return r < 0 ? r : check(checked->changes, ret, err);
 }
 
-int changes_make(struct changes *changes, change_plan *plan, void *ctx, struct err *err)
+/* In its tenant's turn: however much of one tenant's waits, others' comes between. */
+static int make_in_turn(struct changes *changes, const char *tenant, struct checked *checked,
+                        struct err *err)
+{
+    struct fair_gate_entry entry;
+    int r =
+        fair_gate_enter(changes->gate, tenant, &entry, clock_monotonic_ns() + WAIT_NS, NULL);
+
+    if (r == -EBUSY)
+        return err_set(err, EAGAIN,
+                       "nothing was changed: too many changes wait for their turn already");
+    if (r < 0)
+        return err_no_memory(err);
+    r = cluster_change(changes->env.cluster, plan_checked, checked, err);
+    fair_gate_leave(changes->gate, &entry);
+    return r;
+}
+
+int changes_make(struct changes *changes, const char *tenant, change_plan *plan, void *ctx,
+                 struct err *err)
 {
     struct checked checked = {.changes = changes, .plan = plan, .ctx = ctx};
     struct change change = {0};
 
+    if (changes->env.cluster && tenant)
+        return make_in_turn(changes, tenant, &checked, err);
     if (changes->env.cluster)
         return cluster_change(changes->env.cluster, plan_checked, &checked, err);
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&changes->lock);

@@ -45,7 +45,7 @@ int file_changes_put(struct changes *changes, struct registry *registry, const c
 {
     struct wanted wanted = {.registry = registry, .tenant = tenant, .file = file};
 
-    return changes_make(changes, plan_put, &wanted, err);
+    return changes_make(changes, tenant, plan_put, &wanted, err);
 }
 
 static int plan_delete(void *ctx, struct change *ret, struct err *err)
@@ -60,5 +60,13 @@ int file_changes_delete(struct changes *changes, struct registry *registry, cons
 {
     struct wanted wanted = {.registry = registry, .tenant = tenant, .id = id};
 
-    return changes_make(changes, plan_delete, &wanted, err);
+    return changes_make(changes, tenant, plan_delete, &wanted, err);
+}
+
+int file_changes_expire(struct changes *changes, struct registry *registry, const char *tenant,
+                        const char *id, struct err *err)
+{
+    struct wanted wanted = {.registry = registry, .tenant = tenant, .id = id};
+
+    return changes_make(changes, NULL, plan_delete, &wanted, err);
 }

@@ -287,7 +287,7 @@ static int forget_aged(struct retention *r, enum registry_aged kind, uint64_t be
 static int forget_file(struct retention *r, struct changes *changes,
                        const struct registry_aged_row *row, struct err *err)
 {
-    int result = file_changes_delete(changes, r->env.registry, row->tenant, row->id, err);
+    int result = file_changes_expire(changes, r->env.registry, row->tenant, row->id, err);
     struct err ignored = {0};
 
     /* What stays the hour's sweep removes. */

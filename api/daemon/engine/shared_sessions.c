@@ -131,7 +131,8 @@ static int change(void *ctx, struct err *err)
 {
     const struct wanted *wanted = ctx;
 
-    return changes_make(wanted->sessions->changes, plan_commit, ctx, err);
+    return changes_make(wanted->sessions->changes, wanted->session->tenant, plan_commit, ctx,
+                        err);
 }
 
 static int send_and_change(void *ctx, bool *ret_sent, struct err *err)
@@ -212,26 +213,36 @@ static int plan_delete(void *ctx, struct change *ret, struct err *err)
     return r;
 }
 
+/* by: as the tenant of changes_make. */
+static int forget(struct shared_sessions *s, const char *by, struct unwanted *unwanted,
+                  struct err *err)
+{
+    int r = changes_make(s->changes, by, plan_delete, unwanted, err);
+
+    if (r == 0)
+        drop(s, unwanted->tenant, unwanted->was.digest, unwanted->was.bytes);
+    return r;
+}
+
 int shared_sessions_expire(struct shared_sessions *s, const char *tenant, const char *id,
                            uint64_t used_ns, struct err *err)
 {
     struct unwanted unwanted = {
         .registry = s->env.registry, .tenant = tenant, .id = id, .used_ns = used_ns};
-    int r = changes_make(s->changes, plan_delete, &unwanted, err);
 
-    if (r == 0)
-        drop(s, tenant, unwanted.was.digest, unwanted.was.bytes);
-    return r;
+    return forget(s, NULL, &unwanted, err);
 }
 
 int shared_sessions_remove(struct shared_sessions *s, const char *tenant, const char *id,
                            struct err *err)
 {
+    struct unwanted unwanted = {
+        .registry = s->env.registry, .tenant = tenant, .id = id, .used_ns = INT64_MAX};
     int r = shared_sessions_take(s, tenant, id, "", err);
 
     if (r < 0)
         return r;
-    r = shared_sessions_expire(s, tenant, id, INT64_MAX, err);
+    r = forget(s, tenant, &unwanted, err);
     shared_sessions_give(s, tenant, id, "");
     return r;
 }
@@ -259,7 +270,7 @@ int shared_sessions_tell_uses(struct shared_sessions *s, struct err *err)
     int r = 0;
 
     while (r == 0) {
-        r = changes_make(s->changes, plan_use, &used, err);
+        r = changes_make(s->changes, NULL, plan_use, &used, err);
         memcpy(used.after, used.at, sizeof(used.after));
     }
     return r == -ENOENT ? 0 : r;

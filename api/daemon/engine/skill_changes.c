@@ -49,7 +49,7 @@ int skill_changes_put(struct changes *changes, struct registry *registry, const 
 
     for (unsigned tries = 0; r == 0 && tries < TRIES; tries++) {
         why = (struct err){0};
-        r = changes_make(changes, plan_put, &wanted, &why);
+        r = changes_make(changes, tenant, plan_put, &wanted, &why);
         wanted.is_made |= r == 0 && wanted.is_last;
     }
     /* What is left besides is no matter of the caller's. */
@@ -76,5 +76,5 @@ int skill_changes_delete(struct changes *changes, struct registry *registry, con
 {
     struct wanted wanted = {.registry = registry, .tenant = tenant, .skill = skill};
 
-    return changes_make(changes, plan_delete, &wanted, err);
+    return changes_make(changes, tenant, plan_delete, &wanted, err);
 }

@@ -87,7 +87,7 @@ static int store_key(struct daemon *d, struct registry_key *key, char text[AUTH_
     if (r < 0)
         return r;
     r = ids_make(ID_KEY, key->id, sizeof(key->id));
-    return r < 0 ? r : changes_make(d->changes, plan_create, &made, err);
+    return r < 0 ? r : changes_make(d->changes, NULL, plan_create, &made, err);
 }
 
 /* Stores a key and answers with it: this once. */
@@ -218,7 +218,7 @@ void route_admin_key_revoke(void *ctx, struct http_request *request, struct http
     const char *id = request->params[0];
     struct err err = {0};
     struct old_key old = {.daemon = d, .id = id};
-    int r = changes_make(d->changes, plan_revoke, &old, &err);
+    int r = changes_make(d->changes, NULL, plan_revoke, &old, &err);
 
     if (r < 0) {
         failure_of(reply, r, "key", id, &err);

@@ -158,7 +158,7 @@ static int create(struct daemon *d, struct http_request *request, struct wanted 
     if (r < 0)
         return r;
     r = ids_make(ID_TENANT, wanted->id, sizeof(wanted->id));
-    return r < 0 ? r : changes_make(d->changes, plan_create, wanted, err);
+    return r < 0 ? r : changes_make(d->changes, NULL, plan_create, wanted, err);
 }
 
 void route_admin_tenant_create(void *ctx, struct http_request *request,
@@ -253,7 +253,7 @@ static int update(struct daemon *d, struct http_request *request, struct wanted 
 {
     int r = take_body(d, request, wanted);
 
-    return r < 0 ? r : changes_make(d->changes, plan_update, wanted, err);
+    return r < 0 ? r : changes_make(d->changes, NULL, plan_update, wanted, err);
 }
 
 void route_admin_tenant_update(void *ctx, struct http_request *request,
@@ -300,7 +300,7 @@ void route_admin_tenant_delete(void *ctx, struct http_request *request,
     if (!find_tenant(d, request, &tenant, reply))
         return;
     memcpy(wanted.id, tenant.id, sizeof(wanted.id));
-    r = changes_make(d->changes, plan_remove, &wanted, &err);
+    r = changes_make(d->changes, NULL, plan_remove, &wanted, &err);
     if (r < 0) {
         reply_failed(reply, r, request->params[0], &err);
     } else {

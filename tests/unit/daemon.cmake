@@ -80,6 +80,7 @@ if(TARGET apidaemon)
     target_link_options(unit_daemon_cluster_batches PRIVATE -Wl,--wrap=clock_monotonic_ns)
     skillvm_unit(daemon_cluster_puts apicluster Threads::Threads)
     target_link_options(unit_daemon_cluster_puts PRIVATE -Wl,--wrap=cluster_check_joined)
+    skillvm_unit(daemon_cluster_questions apicluster Threads::Threads)
     skillvm_unit(daemon_cluster_records apicluster Threads::Threads)
     target_link_options(unit_daemon_cluster_records PRIVATE
         -Wl,--wrap=cluster_check_joined,--wrap=cluster_check_unknown)

@@ -413,7 +413,7 @@ void live_copy_finish(struct live_copy *copy);
 /*
  * Asks another node of an execution that it has: within a second, and as long as it may wait
  * for news. Where too many wait, in all or of the tenant, it does not wait. 0; -EAGAIN where it
- * does not answer, this one is cut off, or asks too much already.
+ * does not answer, this one is cut off, or asks too much already, in all or for the tenant.
  */
 int cluster_ask_live(struct cluster *cluster, const char *node, const struct live_ask *ask,
                      struct live_copy *ret, struct err *err);

@@ -58,21 +58,28 @@ struct cluster_load {
     struct refused refused;
 };
 
-/* Questions to other nodes that are at work: of who waits for news, of them of one tenant, and
-   in all. */
+/* Questions to other nodes that are at work: of who waits for news, of them of one tenant, in
+   all, and of one tenant. What is asked of rows, for no tenant, is as many beside them. */
 #define CLUSTER_LIVE_WAITING 256u
 #define CLUSTER_LIVE_TENANT  64u
 #define CLUSTER_LIVE_ASKED   320u
+#define CLUSTER_LIVE_SHARE   (CLUSTER_LIVE_ASKED / 2)
+
+struct cluster_question {
+    char tenant[TENANT_ID_SIZE]; /* whose; "": a free place */
+    bool waits;                  /* for news */
+};
 
 /* What is asked and answered of executions that run, over one link; under the cluster's lock.
  */
 struct cluster_live {
     struct cluster_link *link; /* the server's; NULL: it has none */
     unsigned asked;            /* questions that are at work over it */
+    unsigned of_rows;          /* of them */
     pthread_cond_t answered;
-    char waiting[CLUSTER_LIVE_WAITING][TENANT_ID_SIZE]; /* whose; "": a free place */
-    char silent[FLEET_NODE_SIZE];                       /* it did not answer: */
-    uint64_t silent_until_ns;                           /* and is not asked (monotonic) */
+    struct cluster_question questions[CLUSTER_LIVE_ASKED]; /* all others */
+    char silent[FLEET_NODE_SIZE];                          /* it did not answer: */
+    uint64_t silent_until_ns;                              /* and is not asked (monotonic) */
 };
 
 /* Between tries: longer each time. Zeroed at the beginning and after a success. */

@@ -15,7 +15,7 @@
 /* A question that is at work. */
 struct asking {
     struct cluster_link *link;
-    char *place; /* among those that wait for news, or NULL */
+    struct cluster_question *place; /* among those of tenants; NULL: it is of a row */
 };
 
 void live_copy_finish(struct live_copy *copy)
@@ -24,19 +24,29 @@ void live_copy_finish(struct live_copy *copy)
     copy->answer = (struct live_answer){0};
 }
 
-/* A place for one more of a tenant that waits for news; NULL: there is none. */
-static char *find_place(struct cluster_live *live, const char *tenant)
+/* A place for one more of a tenant, which waits for news where it may; NULL: there is none. */
+static struct cluster_question *take_place(struct cluster_live *live,
+                                           const struct live_ask *ask)
 {
-    char *free_place = NULL;
-    unsigned n = 0;
+    struct cluster_question *free_place = NULL;
+    unsigned waiting = 0, own = 0, own_waiting = 0;
 
-    for (size_t i = 0; i < CLUSTER_LIVE_WAITING; i++) {
-        if (!live->waiting[i][0])
-            free_place = live->waiting[i];
-        else if (strcmp(live->waiting[i], tenant) == 0)
-            n++;
+    for (size_t i = 0; i < CLUSTER_LIVE_ASKED; i++) {
+        struct cluster_question *q = &live->questions[i];
+        bool is_own = strcmp(q->tenant, ask->tenant) == 0;
+
+        if (!q->tenant[0])
+            free_place = q;
+        waiting += q->waits;
+        own += is_own;
+        own_waiting += is_own && q->waits;
     }
-    return n < CLUSTER_LIVE_TENANT ? free_place : NULL;
+    if (!free_place || own >= CLUSTER_LIVE_SHARE)
+        return NULL;
+    memcpy(free_place->tenant, ask->tenant, sizeof(ask->tenant));
+    free_place->waits =
+        ask->wait_ms > 0 && waiting < CLUSTER_LIVE_WAITING && own_waiting < CLUSTER_LIVE_TENANT;
+    return free_place;
 }
 
 static bool is_silent(const struct cluster_live *live, const char *node)
@@ -54,14 +64,13 @@ static int begin(struct cluster *c, const char *node, const struct live_ask *ask
         return err_set(err, EAGAIN, "this node cannot ask others now");
     if (!ask->is_of_row && is_silent(live, node))
         return err_set(err, EAGAIN, "the node %s did not answer a moment ago", node);
-    if (live->asked == CLUSTER_LIVE_ASKED)
-        return err_set(err, EAGAIN, "this node asks others too much already");
     *ret = (struct asking){.link = live->link};
+    if (!ask->is_of_row)
+        ret->place = take_place(live, ask);
+    if (ask->is_of_row ? live->of_rows == CLUSTER_LIVE_ASKED : !ret->place)
+        return err_set(err, EAGAIN, "this node asks others too much already");
+    live->of_rows += ask->is_of_row;
     live->asked++;
-    if (ask->wait_ms > 0)
-        ret->place = find_place(live, ask->tenant);
-    if (ret->place)
-        memcpy(ret->place, ask->tenant, sizeof(ask->tenant));
     return 0;
 }
 
@@ -70,7 +79,9 @@ static void end(struct cluster *c, const struct asking *asking)
     _cleanup_lock_ pthread_mutex_t *held = lock_hold(&c->lock);
 
     if (asking->place)
-        asking->place[0] = '\0';
+        *asking->place = (struct cluster_question){0};
+    else
+        c->live.of_rows--;
     c->live.asked--;
     (void)pthread_cond_signal(&c->live.answered);
 }
@@ -137,7 +148,7 @@ int cluster_ask_live(struct cluster *c, const char *node, const struct live_ask 
     if (r < 0)
         return r;
     /* Where there is no place to wait it is asked how it is now. */
-    if (!asking.place)
+    if (!asking.place || !asking.place->waits)
         asked.wait_ms = 0;
     r = ask_over(c, asking.link, node, &asked, ret, err);
     end(c, &asking);

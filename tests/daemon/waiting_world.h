@@ -50,7 +50,7 @@ void waiting_at_b(const struct waiting_world *w, const char *id);
 void waiting_tell_b(const struct waiting_world *w, const char *id);
 /* Asks b to begin a new one, as a node of this name would. Whether it does. */
 bool waiting_ask_b(const struct waiting_world *w, const char *from);
-/* Answers calls in b's place, which has no room for them. */
+/* Answers calls in b's place, once neither node has room for them. */
 struct nats_answering waiting_answer_as_b(const struct waiting_world *w, char *answer);
 /* Has a end in order, and waits until it is about to. */
 void waiting_stop_a(const struct waiting_world *w);

@@ -157,11 +157,12 @@ static struct cluster_link *begin_small(struct nats_world *w,
 }
 
 /* Another one that sees what all links are sent. Both are the caller's. */
-static natsSubscription *open_inboxes(const char *url, natsConnection **ret_connection)
+static natsSubscription *open_inboxes(const struct nats_world *w,
+                                      natsConnection **ret_connection)
 {
     natsSubscription *inboxes = NULL;
 
-    assert_int_equal(natsConnection_ConnectTo(ret_connection, url), NATS_OK);
+    *ret_connection = nats_connect(w);
     assert_int_equal(natsConnection_SubscribeSync(&inboxes, *ret_connection, "_INBOX.>"),
                      NATS_OK);
     assert_int_equal(natsConnection_Flush(*ret_connection), NATS_OK);
@@ -187,7 +188,7 @@ static void a_link_is_closed_while_entries_come(void **state)
     (void)state;
     link = begin(&w, &bucket, &driver, url, sizeof(url));
     driver->close(link);
-    assert_int_equal(natsConnection_ConnectTo(&flood.connection, url), NATS_OK);
+    flood.connection = nats_connect(&w);
     assert_int_equal(pthread_create(&thread, NULL, flood_run, &flood), 0);
     for (unsigned i = 0; i < LINKS; i++) {
         struct cluster_entry entry = {0};
@@ -252,7 +253,7 @@ static void a_watch_goes_on_however_much_there_is(void **state)
     (void)state;
     link = begin(&w, &bucket, &driver, url, sizeof(url));
     memset(text, 'x', sizeof(text));
-    assert_int_equal(natsConnection_ConnectTo(&connection, url), NATS_OK);
+    connection = nats_connect(&w);
     for (unsigned i = 0; i < MANY; i++) {
         char subject[64];
 
@@ -411,7 +412,7 @@ static void a_watch_has_begun_when_entries_come(void **state)
     link = begin_small(&w, &driver, url, sizeof(url));
     assert_int_equal(driver->put(link, BUCKET, "key", "value", 5, 0, NULL, &err), CLUSTER_OK);
     driver->close(link);
-    answer_is_behind = open_inboxes(url, &connection);
+    answer_is_behind = open_inboxes(&w, &connection);
     link = open_link(driver, url);
     assert_int_equal(driver->watch(link, BUCKET, 0, &err), CLUSTER_OK);
     take_all(driver, link, 1, 1);
@@ -442,7 +443,7 @@ static void no_entry_passes_for_a_status(void **state)
     (void)state;
     link = begin_small(&w, &driver, url, sizeof(url));
     driver->close(link);
-    assert_int_equal(natsConnection_ConnectTo(&connection, url), NATS_OK);
+    connection = nats_connect(&w);
     assert_int_equal(natsMsg_Create(&message, "$KV." BUCKET ".key", NULL, NULL, 0), NATS_OK);
     assert_int_equal(natsMsgHeader_Set(message, "Status", "100"), NATS_OK);
     assert_int_equal(natsMsgHeader_Set(message, "Nats-Consumer-Stalled", "stalled"), NATS_OK);
@@ -491,7 +492,7 @@ static void only_the_server_is_answered(void **state)
 
     (void)state;
     other = begin_small(&w, &driver, url, sizeof(url));
-    inboxes = open_inboxes(url, &connection);
+    inboxes = open_inboxes(&w, &connection);
     link = open_watch(driver, url, 0);
     find_inbox(inboxes, inbox, sizeof(inbox));
     assert_int_equal(

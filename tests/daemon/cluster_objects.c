@@ -41,14 +41,12 @@ static int begin(void **state)
     const struct cluster_bucket bucket = {.name = BUCKET, .replicas = 1};
     struct place *p = calloc(1, sizeof(*p));
     struct err err = {0};
-    char url[512];
 
     nats_begin(&p->w, 1);
     assert_int_equal(driver_load(&p->driver, &err), 0);
     p->link = open_link(p);
     assert_int_equal(p->driver->objects_make(p->link, &bucket, &err), CLUSTER_OK);
-    assert_int_equal(
-        natsConnection_ConnectTo(&p->connection, nats_urls(&p->w, url, sizeof(url))), NATS_OK);
+    p->connection = nats_connect(&p->w);
     assert_int_equal(natsConnection_JetStream(&p->js, p->connection, NULL), NATS_OK);
     p->data = malloc(SIZE);
     for (size_t i = 0; i < SIZE; i++)

@@ -43,13 +43,10 @@ struct world {
 
 static void begin(struct world *w)
 {
-    char url[512];
-
     nodes_begin_two(&w->nats, &w->a, LINES, &w->b, LINES);
     assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
     nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
-    (void)nats_urls(&w->nats, url, sizeof(url));
-    assert_int_equal(natsConnection_ConnectTo(&w->connection, url), NATS_OK);
+    w->connection = nats_connect(&w->nats);
     nodes_submit(&w->a, LONG, w->id);
     nodes_wait(&w->b, nodes_path_of(w->id), 200, RUNNING);
 }
@@ -473,13 +470,10 @@ static void who_leaves_leaves_nothing(void **state)
 /* Both are full of one each. */
 static void begin_full(struct world *w, char busy_b[38])
 {
-    char url[512];
-
     nodes_begin_two(&w->nats, &w->a, ONE_SLOT, &w->b, ONE_SLOT);
     assert_int_equal(harness_push(&w->a, "demo", "1.0", "print(1)"), 201);
     nodes_wait(&w->b, "/v1/skills", 200, "\"name\":\"demo\"");
-    (void)nats_urls(&w->nats, url, sizeof(url));
-    assert_int_equal(natsConnection_ConnectTo(&w->connection, url), NATS_OK);
+    w->connection = nats_connect(&w->nats);
     nodes_fill(&w->a, LONG, w->id);
     nodes_wait(&w->b, nodes_path_of(w->id), 200, RUNNING);
     nodes_fill(&w->b, LONG, busy_b);

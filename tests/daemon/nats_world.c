@@ -272,6 +272,15 @@ static natsConnection *connect_some(const struct nats_world *w, int wait_ms, jsC
     return NULL;
 }
 
+void *nats_connect(const struct nats_world *w)
+{
+    jsCtx *js = NULL;
+    natsConnection *connection = connect_some(w, ASK_MS, &js);
+
+    jsCtx_Destroy(js);
+    return connection;
+}
+
 size_t nats_leader(const struct nats_world *w, const char *stream)
 {
     uint64_t until = deadline();
@@ -350,28 +359,24 @@ void nats_publish(const struct nats_world *w, const char *subject, const void *d
 
 void nats_tell(const struct nats_world *w, const char *subject, const void *data, size_t len)
 {
-    jsCtx *js = NULL;
-    natsConnection *connection = connect_some(w, ASK_MS, &js);
+    natsConnection *connection = nats_connect(w);
 
     assert_int_equal(natsConnection_Publish(connection, subject, data, (int)len), NATS_OK);
     assert_int_equal(natsConnection_Flush(connection), NATS_OK);
-    jsCtx_Destroy(js);
     natsConnection_Destroy(connection);
 }
 
 bool nats_call(const struct nats_world *w, const char *subject, const char *text,
                char ret_answer[256])
 {
-    jsCtx *js = NULL;
     natsMsg *answer = NULL;
-    natsConnection *connection = connect_some(w, ASK_MS, &js);
+    natsConnection *connection = nats_connect(w);
     bool is_answered =
         natsConnection_RequestString(&answer, connection, subject, text, ASK_MS) == NATS_OK;
 
     if (is_answered)
         snprintf(ret_answer, 256, "%s", natsMsg_GetData(answer));
     natsMsg_Destroy(answer);
-    jsCtx_Destroy(js);
     natsConnection_Destroy(connection);
     return is_answered;
 }
@@ -386,11 +391,9 @@ static void answer_one(natsConnection *connection, natsSubscription *unused, nat
 
 struct nats_answering nats_answer(const struct nats_world *w, const char *subject, char *answer)
 {
-    jsCtx *js = NULL;
     natsSubscription *heard = NULL;
-    natsConnection *connection = connect_some(w, ASK_MS, &js);
+    natsConnection *connection = nats_connect(w);
 
-    jsCtx_Destroy(js);
     assert_int_equal(natsConnection_Subscribe(&heard, connection, subject, answer_one, answer),
                      NATS_OK);
     assert_int_equal(natsConnection_Flush(connection), NATS_OK);
@@ -535,14 +538,9 @@ static void wait_either(const struct harness *h, const struct harness *other, co
     }
 }
 
-static void wait_cluster(const struct harness *h, const char *part, bool there)
-{
-    wait_either(h, NULL, part, there);
-}
-
 void nats_wait_node(const struct harness *h, const char *part)
 {
-    wait_cluster(h, part, true);
+    wait_either(h, NULL, part, true);
 }
 
 void nats_wait_refused_by(const struct harness *h, const struct harness *other, const char *why,
@@ -566,7 +564,7 @@ void nats_wait_gone(const struct harness *h, const char *name)
     /* Of the daemon itself it says no age. */
     for (const char *alive = "true"; alive; alive = *alive == 't' ? "false" : NULL) {
         snprintf(part, sizeof(part), "\"node\":\"%s\",\"alive\":%s", name, alive);
-        wait_cluster(h, part, false);
+        wait_either(h, NULL, part, false);
     }
 }
 

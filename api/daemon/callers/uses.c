@@ -3,17 +3,21 @@
 
 #include "base/lock.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 
 /* An object that somebody uses. */
 struct used {
     ino_t inode; /* first: what the tree compares */
     uint64_t bytes;
+    bool is_removed;
     LIST_HEAD(, use) by;
 };
 
@@ -117,20 +121,25 @@ static void hold(struct use *use)
                                 UINT64_MAX, &before) == 0;
 }
 
-struct use *uses_begin(struct uses *uses, const char *tenant, const struct stat *st)
+int uses_begin(struct uses *uses, const char *tenant, int fd, const char *link,
+               struct use **ret, struct err *err)
 {
     _cleanup_lock_ pthread_mutex_t *locked = lock_hold(&uses->lock);
-    struct used *used = find_or_make(uses, st);
-    struct use *use = used ? find_or_make_use(uses, used, tenant) : NULL;
+    struct used *used;
+    struct stat st;
 
-    if (use)
-        use->n++;
+    if (fstatat(fd, link, &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
+        return err_set_errno(err, EIO, "cannot read an object");
+    used = find_or_make(uses, &st);
+    *ret = used ? find_or_make_use(uses, used, tenant) : NULL;
+    if (*ret)
+        (*ret)->n++;
     /* Removed since it was opened. */
-    if (use && st->st_nlink == 0)
-        hold(use);
+    if (*ret && (used->is_removed || st.st_nlink == 0))
+        hold(*ret);
     if (used)
         forget(uses, used);
-    return use;
+    return *ret ? 0 : err_no_memory(err);
 }
 
 void uses_end(void *ctx)
@@ -159,6 +168,7 @@ void uses_note_removal(struct uses *uses, ino_t inode)
 
     if (!at)
         return;
+    (*at)->is_removed = true;
     LIST_FOREACH(use, &(*at)->by, entry)
         hold(use);
 }

@@ -9,7 +9,8 @@
 
 #include "api/daemon/callers/held.h"
 
-#include <sys/stat.h>
+#include "base/err.h"
+
 #include <sys/types.h>
 
 struct uses;
@@ -21,12 +22,16 @@ struct uses *uses_create(struct held *held);
 void uses_destroy(struct uses *uses);
 
 /*
- * Begins a tenant's use of an object, by what fstat says of the descriptor or the link that it
- * has. However many uses it has of one, that counts once. The use, to be ended; NULL without
- * memory. Safe from any thread.
+ * Begins a tenant's use of an object, of which it has a descriptor (and link is ""), or a link
+ * in the folder of one. However many uses it has of one, that counts once. 0 with the use, to
+ * be ended; -ENOMEM; -EIO. Safe from any thread.
  */
-struct use *uses_begin(struct uses *uses, const char *tenant, const struct stat *st);
-/* Ends a struct use, once the descriptor is closed or the link is gone. NULL is fine. */
+int uses_begin(struct uses *uses, const char *tenant, int fd, const char *link,
+               struct use **ret, struct err *err);
+/*
+ * Ends a struct use, before the descriptor is closed or the link goes: inodes are known by
+ * their numbers, which come again. NULL is fine.
+ */
 void uses_end(void *use);
 
 /* Told of each object that the store removed. */

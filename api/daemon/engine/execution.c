@@ -66,6 +66,16 @@ struct execution *execution_ref(struct execution *e)
     return e;
 }
 
+/* It counts no longer before it goes: what comes then may have its number. */
+void execution_let_go(struct execution *e)
+{
+    void *holding = steal_ptr(&e->holding);
+
+    if (holding)
+        e->give_back(holding);
+    job_finish(&e->job);
+}
+
 void execution_unref(struct execution *e)
 {
     unsigned left;
@@ -77,9 +87,7 @@ void execution_unref(struct execution *e)
     (void)pthread_mutex_unlock(&e->lock);
     if (left > 0)
         return;
-    job_finish(&e->job);
-    if (e->holding)
-        e->give_back(e->holding);
+    execution_let_go(e);
     skill_strings_finish(&e->warnings);
     images_unref(e->images);
     free(e->skill_name);

@@ -78,7 +78,7 @@ struct execution {
     /* Its worker's alone once it was submitted. */
     struct job job;
     struct skill_strings warnings;
-    /* What counts as its tenant's as long as it is there; NULL: nothing. */
+    /* What counts as its tenant's as long as it has its job; NULL: nothing. */
     void *holding;
     void (*give_back)(void *holding);
 
@@ -110,6 +110,8 @@ struct execution *execution_create(const char *tenant, struct err *err);
 int execution_set_skill(struct execution *e, const char *name, const char *version,
                         const char *digest);
 struct execution *execution_ref(struct execution *e);
+/* What it was given is not needed any more, by whoever has its job alone. */
+void execution_let_go(struct execution *e);
 /* NULL is fine. */
 void execution_unref(struct execution *e);
 

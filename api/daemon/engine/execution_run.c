@@ -541,7 +541,7 @@ static void publish(struct execution_run *run)
     metrics_count_execution(run->env->metrics, e->tenant, result);
     log_info("engine", "execution=%s skill=\"%s\" status=%s ms=%.1f", e->id, e->skill_name,
              result_status_name(result->status), (double)result->duration_ns / 1e6);
-    job_finish(&e->job);
+    execution_let_go(e);
     if (is_elsewhere(r)) {
         buf_finish(&json);
         execution_move(e);

@@ -191,18 +191,20 @@ static void count_expired_sessions(struct retention *r, unsigned n)
     r->expired_sessions += n;
 }
 
+static bool is_stopping(struct retention *r)
+{
+    _cleanup_lock_ pthread_mutex_t *held = lock_hold(&r->lock);
+
+    return r->stopping;
+}
+
 /* Lets others in. True when it is time to stop. */
 static bool pause_and_look(struct retention *r)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
 
-    bool stopping;
-
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-    (void)pthread_mutex_lock(&r->lock);
-    stopping = r->stopping;
-    (void)pthread_mutex_unlock(&r->lock);
-    return stopping;
+    return is_stopping(r);
 }
 
 /*
@@ -242,7 +244,7 @@ static int expire_executions(struct retention *r, const char *tenant, uint64_t b
             registry_execution_spent(r->env.registry, tenant, before_ns, BATCH, rows, &n, err);
         if (result < 0)
             break;
-        while (due<n && * excess> 0 && together < BATCH_BYTES) {
+        while (*excess > 0 && due < n && together < BATCH_BYTES) {
             uint64_t bytes = rows[due++].bytes;
 
             together += bytes;
@@ -396,9 +398,9 @@ static int by_size(struct retention *r, struct pass *pass, struct err *err)
         return result;
     bytes -= max;
     result = expire_excess(r, pass, INT64_MAX, &bytes, err);
-    return result < 0
-               ? result
-               : expire_executions(r, NULL, INT64_MAX, &bytes, &pass->report.executions, err);
+    if (result < 0 || is_stopping(r))
+        return result;
+    return expire_executions(r, NULL, INT64_MAX, &bytes, &pass->report.executions, err);
 }
 
 /* None that may just have been answered. */

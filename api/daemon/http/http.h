@@ -105,7 +105,7 @@ struct http_reply {
      * most 30 s, and then gives at least one byte.
      */
     ssize_t (*read)(void *ctx, char *data, size_t size);
-    void (*release)(void *ctx); /* once all is closed, of any answer; or NULL */
+    void (*release)(void *ctx); /* of any answer, before file_fd is closed; or NULL */
     void *stream_ctx;
     uint64_t stream_bytes; /* how many it gives in all, then -1; 0: nobody knows */
 };

@@ -28,9 +28,9 @@ struct http_reply http_reply_init(void)
 static void finish(struct http_reply *reply)
 {
     buf_finish(&reply->body);
-    fd_close(&reply->file_fd);
     if (reply->release)
         reply->release(reply->stream_ctx);
+    fd_close(&reply->file_fd);
     *reply = http_reply_init();
 }
 

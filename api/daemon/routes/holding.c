@@ -3,7 +3,6 @@
 
 #include "api/daemon/callers/uses.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 struct holding {
@@ -55,27 +54,16 @@ static int make_place(struct holding *h, struct err *err)
     return 0;
 }
 
-int holding_use(struct execution *e, const struct stat *st, struct err *err)
+int holding_use(struct execution *e, int fd, const char *link, struct err *err)
 {
     struct holding *h = e->holding;
     int r = make_place(h, err);
 
     if (r < 0)
         return r;
-    h->uses[h->n] = uses_begin(h->daemon->uses, h->tenant, st);
-    if (!h->uses[h->n])
-        return err_no_memory(err);
-    h->n++;
-    return 0;
-}
-
-int holding_use_fd(struct execution *e, int fd, struct err *err)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return err_set_errno(err, EIO, "cannot read an object");
-    return holding_use(e, &st, err);
+    r = uses_begin(h->daemon->uses, h->tenant, fd, link, &h->uses[h->n], err);
+    h->n += r == 0;
+    return r;
 }
 
 void holding_keep(struct execution *e, uint64_t bytes)

@@ -11,14 +11,11 @@
 #include "base/err.h"
 
 #include <stdint.h>
-#include <sys/stat.h>
 
 /* Before the others. 0 or -ENOMEM. */
 int holding_begin(struct daemon *d, struct execution *e, struct err *err);
-/* It uses an object, by what fstat says of it. 0 or -ENOMEM. */
-int holding_use(struct execution *e, const struct stat *st, struct err *err);
-/* The same for one that it has open. -EIO. */
-int holding_use_fd(struct execution *e, int fd, struct err *err);
+/* It uses an object by a descriptor or a link; as of uses_begin. */
+int holding_use(struct execution *e, int fd, const char *link, struct err *err);
 /* So many bytes that are held for its tenant are given back with it. */
 void holding_keep(struct execution *e, uint64_t bytes);
 

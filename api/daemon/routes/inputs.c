@@ -85,14 +85,9 @@ static int begin(struct opening *o, const char *path, uint64_t bytes, struct err
 static int link_here(struct opening *o, const char *digest, const char *link, struct err *err)
 {
     _cleanup_store_lock_ struct store *store = store_lock(o->d->store);
-    struct stat st;
     int r = store_link(store, digest, link, err);
 
-    if (r < 0)
-        return r;
-    if (fstatat(o->e->job.files.dir_fd, link, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_set_errno(err, EIO, "cannot read a file");
-    return holding_use(o->e, &st, err);
+    return r < 0 ? r : holding_use(o->e, o->e->job.files.dir_fd, link, err);
 }
 
 /*

@@ -90,12 +90,13 @@ int daemon_reply_object(struct daemon *d, const char *tenant, struct http_reply 
     _cleanup_fd_ int object = fd;
     struct use *use;
     struct stat st;
+    int r;
 
     if (fstat(object, &st) < 0)
         return err_set_errno(err, EIO, "cannot read an object");
-    use = uses_begin(d->uses, tenant, &st);
-    if (!use)
-        return err_no_memory(err);
+    r = uses_begin(d->uses, tenant, object, "", &use, err);
+    if (r < 0)
+        return r;
     http_reply_empty(reply, 200);
     reply->content_type = content_type;
     reply->file_name = file_name;
@@ -179,8 +180,8 @@ static void release_file(void *ctx)
 
     if (!shown)
         return;
-    artifact_reader_close(shown->reader);
     uses_end(shown->use);
+    artifact_reader_close(shown->reader);
     free(shown);
 }
 CLEANUP_WITH(struct shown *, release_file)
@@ -191,15 +192,13 @@ static int open_shown(struct daemon *d, const char *tenant, int fd, const char *
 {
     _cleanup_fd_ int archive = fd;
     _cleanup_(release_file) struct shown *shown = calloc(1, sizeof(*shown));
-    struct stat st;
     int r;
 
-    if (fstat(archive, &st) < 0)
-        return err_set_errno(err, EIO, "cannot read the files");
-    if (shown)
-        shown->use = uses_begin(d->uses, tenant, &st);
-    if (!shown || !shown->use)
+    if (!shown)
         return err_no_memory(err);
+    r = uses_begin(d->uses, tenant, archive, "", &shown->use, err);
+    if (r < 0)
+        return r;
     r = artifact_reader_open(fd_steal(&archive), path, &shown->reader, ret_bytes, err);
     if (r < 0)
         return r;

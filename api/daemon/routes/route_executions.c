@@ -222,9 +222,9 @@ static bool put_on_disk(struct creation *c, struct http_request *http,
 static int use_registered(const struct creation *c, struct err *err)
 {
     const struct job *job = &c->e->job;
-    int r = holding_use_fd(c->e, job->skill.fd, err);
+    int r = holding_use(c->e, job->skill.fd, "", err);
 
-    return r < 0 || job->packages.fd < 0 ? r : holding_use_fd(c->e, job->packages.fd, err);
+    return r < 0 || job->packages.fd < 0 ? r : holding_use(c->e, job->packages.fd, "", err);
 }
 
 /* A skill of the registry, by name and version. */

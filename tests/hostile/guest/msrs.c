@@ -292,7 +292,7 @@ static void self_interrupt(void)
     }
 }
 
-/* KVM remembers a write of these, and no reset makes it forget. */
+/* KVM remembers a write of the second, and no reset takes that back. */
 static void expect_refusal(uint32_t index)
 {
     if (msr_write(index, random_address() | 1))

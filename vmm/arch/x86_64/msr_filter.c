@@ -38,12 +38,12 @@ static const uint32_t also_writable[] = {
 
 /* Listed by KVM, but of features that the guest is not given or that cannot be put back. */
 static const uint32_t not_writable[] = {
-    0x10,       /* TSC: what a guest adds to it stays in TSC_ADJUST, which a host cannot set
-                   while CPUID has none of it; no Linux writes it where there is one CPU */
-    0x11,       /* the wall clock and */
-    0x12,       /* the clock by the numbers before KVM's own: that a guest wrote the second is
-                   remembered for ever, and makes its clock a slower one; Linux writes neither
-                   where CPUID offers those of kvm_writable */
+    0x10, /* TSC: what a guest adds to it stays in TSC_ADJUST, which a host cannot set
+             while CPUID has none of it; no Linux writes it where there is one CPU */
+    0x11, /* the wall clock and */
+    0x12, /* the clock by the numbers before KVM's own: that a guest wrote the second makes
+             its clock a slower one, and no reset takes it back; Linux writes neither
+             where CPUID offers those of kvm_writable */
     0xc0010015, /* HWCR: its McStatusWrEn stays set in Linux 6.1 whatever the host writes */
     0xc0010114, /* VM_CR: its lock is for ever */
     0xc0010117, /* VM_HSAVE_PA: no SVM here */

@@ -138,35 +138,12 @@ static void so_does_its_skill(void **state)
     harness_until(finds_room());
 }
 
-/* Whoever reads of it afterwards. */
-static void what_has_ended_counts_no_longer(void **state)
-{
-    char id[ID_SIZE], path[64], json[160], head[512], ids[2][ID_SIZE];
-    int fd;
-
-    (void)state;
-    set_limits(&w, &w.a, LIMIT);
-    upload_one(id, path);
-    snprintf(json, sizeof(json), "{\"skill\":\"demo\",\"async\":true,\"files\":[\"%s\"]}", id);
-    submit_waiting(json, ids);
-    expect(as(&w, &w.a, "DELETE", path, ""), 204, "");
-    fd = harness_connect(&w.h);
-    snprintf(head, sizeof(head), "GET /v1/executions/%s/events HTTP/1.1\r\nHost: x\r\n%s\r\n",
-             ids[1], w.a.headers);
-    assert_int_equal(fd_write_full(fd, head, strlen(head)), 0);
-    expect(cancel(&w, &w.b, ids[0]), 202, "");
-    wait_status(&w, &w.a, ids[1], "success");
-    harness_until(finds_room());
-    close(fd);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_downloaded_counts, start, stop),
         cmocka_unit_test_setup_teardown(what_an_execution_waits_with_counts, start, stop),
         cmocka_unit_test_setup_teardown(so_does_its_skill, start, stop),
-        cmocka_unit_test_setup_teardown(what_has_ended_counts_no_longer, start, stop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

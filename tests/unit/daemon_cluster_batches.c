@@ -99,6 +99,19 @@ static enum cluster_fault fake_next(struct cluster_link *link, unsigned wait_ms,
     return CLUSTER_OK;
 }
 
+/* Nothing else than came. */
+static enum cluster_fault fake_get_at(struct cluster_link *link, const char *name,
+                                      uint64_t revision, struct cluster_entry *ret,
+                                      struct err *err)
+{
+    (void)link;
+    (void)name;
+    (void)revision;
+    (void)ret;
+    (void)err;
+    return CLUSTER_NO_ENTRY;
+}
+
 static void fake_release(struct cluster_entry *taken)
 {
     *taken = (struct cluster_entry){0};
@@ -110,6 +123,7 @@ static const struct cluster_driver driver = {.version = CLUSTER_DRIVER_VERSION,
                                              .bucket_look = fake_look,
                                              .watch = fake_watch,
                                              .next = fake_next,
+                                             .get_at = fake_get_at,
                                              .release = fake_release};
 
 static int no_place(void *ctx, struct change_place *ret, struct err *err)
@@ -189,6 +203,7 @@ static void more_than_may_wait_is_taken_bit_by_bit(void **state)
                                           .stop = of_record,
                                           .has = has_none,
                                           .taken = of_record,
+                                          .unended = of_record,
                                           .tell_anew = tell_none,
                                           .tick = no_tick};
     /* Its bucket is not there. */

@@ -350,6 +350,44 @@ static void streams_take_turns_so_often(void **state)
     execution_unref(e);
 }
 
+/* What counts for it counts no longer before it goes, and once. */
+struct holding {
+    int fd;
+    unsigned given_back;
+};
+
+static void give_back(void *ctx)
+{
+    struct holding *holding = ctx;
+
+    assert_true(fcntl(holding->fd, F_GETFD) >= 0);
+    holding->given_back++;
+}
+
+static void what_it_was_given_goes_before_its_readers(void **state)
+{
+    struct execution *e = create();
+    struct holding holding = {.fd = open("/dev/null", O_RDONLY | O_CLOEXEC)};
+
+    (void)state;
+    e->job.skill.fd = holding.fd;
+    e->holding = &holding;
+    e->give_back = give_back;
+    execution_let_go(e);
+    assert_int_equal(holding.given_back, 1);
+    assert_int_equal(fcntl(holding.fd, F_GETFD), -1);
+    execution_unref(e);
+    assert_int_equal(holding.given_back, 1);
+    /* Also of one that never ran. */
+    e = create();
+    holding.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    e->job.skill.fd = holding.fd;
+    e->holding = &holding;
+    e->give_back = give_back;
+    execution_unref(e);
+    assert_int_equal(holding.given_back, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +399,7 @@ int main(void)
         cmocka_unit_test(a_rest_ends),
         cmocka_unit_test(a_reader_comes_again_where_it_was),
         cmocka_unit_test(what_never_ran),
+        cmocka_unit_test(what_it_was_given_goes_before_its_readers),
         cmocka_unit_test(the_log_is_bounded),
         cmocka_unit_test(cancelling_is_seen),
         cmocka_unit_test(large_results_are_in_a_file),

@@ -218,6 +218,9 @@ struct cluster_ledger {
     /* A record, which may be an old one, says that another process has one, or had it when it
        ended. */
     void (*taken)(void *ctx, const struct record *record);
+    /* The server that leads has one of this process as not ended: where it has ended here that
+       was lost. */
+    void (*unended)(void *ctx, const struct record *record);
     /* The servers may have lost what they were told since a time (realtime). */
     void (*tell_anew)(void *ctx, uint64_t since_ns);
     /* Called about every second while all that there is is here. */

@@ -64,6 +64,8 @@ static enum cluster_fault check(struct tail_session *s, const struct cluster_ent
          * Its end may be one that others wrote at the same moment, and what others may begin
          * one that another process took, and put back, or had before.
          */
+        if (!record.status[0] && s->is_leaders)
+            c->ledger.unended(c->ledger.ctx, &record);
         if (!record.status[0] &&
             !((record.waits || record.retries > 0) && c->ledger.has(c->ledger.ctx, &record)))
             return CLUSTER_OK;

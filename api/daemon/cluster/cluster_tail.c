@@ -155,12 +155,25 @@ static enum cluster_fault take(struct tail_session *s, const struct cluster_entr
     return entry->pending == 0 || is_batch(s) ? commit(s, err) : CLUSTER_OK;
 }
 
+/* What a session has at its beginning, and what it has once everything is here. */
+static void plan_again(struct tail_session *s)
+{
+    const uint64_t most = s->tail->kind->again;
+
+    s->again_end = s->place.revision;
+    if (s->again_end > most && s->again_at < s->again_end - most)
+        s->again_at = s->again_end - most;
+}
+
 /* There is nothing that is not here. */
 static enum cluster_fault note(struct tail_session *s, uint64_t asked_ns, struct err *err)
 {
     const struct tail_kind *kind = s->tail->kind;
 
     set_good(s->tail, asked_ns);
+    if (!s->has_all)
+        plan_again(s);
+    s->has_all = true;
     if (kind->tick)
         kind->tick(s);
     if (asked_ns < s->note_ns)
@@ -226,7 +239,9 @@ static enum cluster_fault take_at(struct tail_session *s, uint64_t revision, siz
     if (fault != CLUSTER_OK)
         return fault;
     (*found)++;
+    s->is_leaders = true;
     fault = s->tail->kind->check(s, &entry, err);
+    s->is_leaders = false;
     driver->release(&entry);
     return fault;
 }
@@ -251,8 +266,8 @@ static enum cluster_fault fill_gap(struct tail_session *s, uint64_t last, struct
 }
 
 /*
- * Some of what was here before the session began, by the server that leads: a watch may be at
- * one that lacks some of it.
+ * Some of what was planned, by the server that leads: a watch may be at one that lacks some of
+ * it.
  */
 static enum cluster_fault read_again(struct tail_session *s, struct err *err)
 {
@@ -407,8 +422,7 @@ static enum cluster_fault begin(struct tail_session *s, struct err *err)
     memcpy(s->place.bucket, name, sizeof(name));
     memcpy(s->leader, bucket.leader, sizeof(s->leader));
     s->revision = s->place.revision;
-    s->again_end = s->place.revision;
-    s->again_at = s->again_end > kind->again ? s->again_end - kind->again : 0;
+    plan_again(s);
     if (kind->began)
         kind->began(s, s->is_whole ? 0 : s->place.noted_ns);
     /* One that nothing was ever in has nothing to wait for. */

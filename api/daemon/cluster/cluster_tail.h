@@ -41,8 +41,8 @@ struct tail_kind {
     void (*went_back)(struct tail_session *s);
     /*
      * So many revisions before the last are read again from the server that leads when a
-     * session begins, which is also where another one leads than before: it may have something
-     * else there.
+     * session begins, which is also where another one leads than before, and once it has all
+     * that there is: it may have something else there than was here, or than came.
      */
     uint64_t again;
     /* A session begins, and everything was here last at a time (realtime; 0: never). May be
@@ -82,6 +82,8 @@ struct tail_session {
     bool is_whole;                /* everything comes */
     uint64_t revision;            /* of what came last */
     uint64_t again_at, again_end; /* what is read again: behind this revision, up to that one */
+    bool has_all;                 /* everything was here once */
+    bool is_leaders;              /* what is checked now is what the server that leads has */
     uint64_t noted_revision;      /* by tail_note_place */
     uint64_t seen;       /* what others knew of changes when they wrote what is staged */
     uint64_t created_ns; /* the bucket, by which it is told from another of the name */

@@ -165,6 +165,18 @@ static void tell_rest(struct ledger *ledger)
     }
 }
 
+/* However long ago its end was told. */
+static void unended(void *ctx, const struct record *record)
+{
+    struct ledger *ledger = ctx;
+    struct err err = {0};
+
+    if (!ledger_is_at_work(ledger, record) &&
+        registry_record_untell(ledger->env.registry, record->id, &err) < 0)
+        log_warn("ledger", "execution=%s is=\"not told anew\" reason=\"%s\"", record->id,
+                 err.message);
+}
+
 static void tell_anew(void *ctx, uint64_t since_ns)
 {
     const struct ledger *ledger = ctx;
@@ -330,6 +342,7 @@ int ledger_start(struct ledger *ledger, struct engine *engine, struct err *err)
                                              .stop = stop,
                                              .has = has,
                                              .taken = taken,
+                                             .unended = unended,
                                              .tell_anew = tell_anew,
                                              .tick = tick};
     int r;

@@ -229,6 +229,8 @@ static void one_goes_at_once(void **state)
     assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 2 + 1 + 1);
     /* Whose row came too late for that finds it gone. */
     assert_true(fputs("c", f) >= 0 && fflush(f) == 0);
+    assert_int_equal(cluster_object_confirm(n.cluster, DIGEST_C, fileno(f), &err), -ENOENT);
+    put(&n, DIGEST_C, "c");
     assert_int_equal(cluster_object_confirm(n.cluster, DIGEST_C, fileno(f), &err), 0);
     assert_true(has(&n, DIGEST_C));
     assert_int_equal(nats_count(&n.w, NATS_OBJECTS), 2 + 2 + 1 + 2);

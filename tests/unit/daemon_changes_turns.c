@@ -141,7 +141,7 @@ static void a_crowd_does_not_stand_before_the_operator(void **state)
 
     atomic_store(&is_let_go, false);
     for (unsigned i = 0; i < CROWD; i++)
-        begin(&crowd[i], *state, "crowd", 1);
+        begin(&crowd[i], *state, i % 2 ? "crowd" : CHANGES_OF_DAEMON, 1);
     while (atomic_load(&came) < CROWD || atomic_load(&waiting) == 0)
         usleep(1000);
     begin(&chief, *state, NULL, 1);

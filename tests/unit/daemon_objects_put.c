@@ -55,7 +55,8 @@ int __wrap_cluster_object_confirm(struct cluster *c, const char *digest, int fd,
 
 static int send_one(struct objects *o, const char *tenant, enum cluster_kept kept, int fd)
 {
-    const struct objects_put put = {.tenant = tenant, .kept = kept, .digest = tenant, .fd = fd};
+    const struct objects_put put = {
+        .tenant = tenant, .kept = kept, .wait_ns = OBJECTS_WAIT_NS, .digest = tenant, .fd = fd};
     struct err err = {0};
 
     return objects_send(o, &put, &err);
@@ -100,8 +101,13 @@ static int stop(void **state)
 static void a_crowd_of_one_tenant_keeps_nobody_from_sending(void **state)
 {
     struct objects *o = *state;
+    const struct objects_put hasty = {
+        .tenant = "crowd", .kept = CLUSTER_OF_CHANGES, .digest = "hasty", .fd = long_fd};
+    struct err err = {0};
     pthread_t threads[CROWD];
 
+    /* Where there is a place nobody has to wait. */
+    assert_int_equal(objects_send(o, &hasty, &err), 0);
     for (unsigned i = 0; i < CROWD; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, crowd_in, o), 0);
     while (atomic_load(&came) < CROWD || atomic_load(&at_work) < 7)
@@ -110,6 +116,8 @@ static void a_crowd_of_one_tenant_keeps_nobody_from_sending(void **state)
     assert_int_equal(send_one(o, "other", CLUSTER_OF_CHANGES, short_fd), 0);
     assert_int_equal(send_one(o, "other", CLUSTER_OF_EXECUTIONS, long_fd), 0);
     assert_int_equal(atomic_load(&most), 8);
+    /* Who has something else to do does not wait. */
+    assert_int_equal(objects_send(o, &hasty, &err), -EAGAIN);
     atomic_store(&is_let_go, true);
     for (unsigned i = 0; i < CROWD; i++) {
         void *failed = o;

@@ -34,10 +34,11 @@ void changes_destroy(struct changes *changes);
  * Makes the change that a plan works out, one after the other; durable on return. 0; what the
  * plan gives; as of registry_change_make; of a tenant's removal -ENOENT, and -EBUSY while one
  * of its executions has not ended. In a cluster it is made at every node, and -EAGAIN says
- * that it cannot be now, as of cluster_change. There tenants take turns with what they want:
- * -EAGAIN also where a tenant's did not come in a minute. NULL: the operator wants it, or the
- * daemon itself, and waits for one of theirs at most.
+ * that it cannot be now, as of cluster_change. There tenants take turns with what they want,
+ * and the daemon with what it changes by itself, however much that is: -EAGAIN also where a
+ * turn did not come in a minute. NULL: the operator wants it, and waits for one of theirs.
  */
+#define CHANGES_OF_DAEMON "" /* no tenant's id */
 int changes_make(struct changes *changes, const char *tenant, change_plan *plan, void *ctx,
                  struct err *err);
 

@@ -68,5 +68,5 @@ int file_changes_expire(struct changes *changes, struct registry *registry, cons
 {
     struct wanted wanted = {.registry = registry, .tenant = tenant, .id = id};
 
-    return changes_make(changes, NULL, plan_delete, &wanted, err);
+    return changes_make(changes, CHANGES_OF_DAEMON, plan_delete, &wanted, err);
 }

@@ -21,7 +21,7 @@ int file_changes_put(struct changes *changes, struct registry *registry, const c
 /* 0; -ENOENT also for another tenant's; -EAGAIN as above; -EIO. */
 int file_changes_delete(struct changes *changes, struct registry *registry, const char *tenant,
                         const char *id, struct err *err);
-/* The same, as the daemon wants it, who waits for no turn of its tenant's. */
+/* The same, as the daemon wants it, in its own turn. */
 int file_changes_expire(struct changes *changes, struct registry *registry, const char *tenant,
                         const char *id, struct err *err);
 

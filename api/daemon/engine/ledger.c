@@ -144,7 +144,7 @@ static void tell_again(struct ledger *ledger, const char *id)
     if (registry_record_get(ledger->env.registry, id, &record, &result, &ignored) < 0)
         return;
     if (!record.status[0] || !ledger_is_at_work(ledger, &record))
-        (void)ledger_tell_record(ledger, &record, NULL, &ignored);
+        (void)ledger_tell_record(ledger, &record, 0, NULL, &ignored);
 }
 
 /*

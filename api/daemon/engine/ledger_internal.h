@@ -34,8 +34,8 @@ bool ledger_is_at_work(struct ledger *ledger, const struct record *record);
 /* It is this process's by what the servers say, if at all, and by nothing else: that is looked
  * at, and ended. Waits for what is being taken over. */
 void ledger_doubt(struct ledger *ledger, const char *id);
-/* As ledger_tell, of a row as it is. 0 or -errno. */
-int ledger_tell_record(struct ledger *ledger, struct record *record, struct buf *ret_result,
-                       struct err *err);
+/* As ledger_tell, of a row as it is; what it left waits so long for its turn. 0 or -errno. */
+int ledger_tell_record(struct ledger *ledger, struct record *record, uint64_t wait_ns,
+                       struct buf *ret_result, struct err *err);
 
 #endif

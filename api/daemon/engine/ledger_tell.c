@@ -23,10 +23,12 @@ bool ledger_is_at_work(struct ledger *ledger, const struct record *record)
 }
 
 /* A result that is too long for a record becomes an object. */
-static int send_result(struct ledger *ledger, struct record *record, struct err *err)
+static int send_result(struct ledger *ledger, struct record *record, uint64_t wait_ns,
+                       struct err *err)
 {
     struct objects_put put = {.tenant = record->tenant,
                               .kept = CLUSTER_OF_EXECUTIONS,
+                              .wait_ns = wait_ns,
                               .digest = record->result_digest};
     _cleanup_fd_ int fd = -1;
     int r;
@@ -47,10 +49,12 @@ static int send_result(struct ledger *ledger, struct record *record, struct err 
 }
 
 /* What it left is at the servers before anybody hears of it. */
-static int send_files(struct ledger *ledger, const struct record *record, struct err *err)
+static int send_files(struct ledger *ledger, const struct record *record, uint64_t wait_ns,
+                      struct err *err)
 {
     struct objects_put put = {.tenant = record->tenant,
                               .kept = CLUSTER_OF_EXECUTIONS,
+                              .wait_ns = wait_ns,
                               .digest = record->artifact_digest};
     _cleanup_fd_ int fd = -1;
 
@@ -66,12 +70,12 @@ static int send_files(struct ledger *ledger, const struct record *record, struct
  * Where what it left cannot be sent its end is told all the same: it is sent later, and until
  * then nobody but this node has it.
  */
-static int send(struct ledger *ledger, struct record *record, struct record_copy *theirs,
-                struct err *err)
+static int send(struct ledger *ledger, struct record *record, uint64_t wait_ns,
+                struct record_copy *theirs, struct err *err)
 {
     struct err later = {0};
-    int files = send_files(ledger, record, &later),
-        result = send_result(ledger, record, &later), r;
+    int files = send_files(ledger, record, wait_ns, &later),
+        result = send_result(ledger, record, wait_ns, &later), r;
 
     cluster_sign_record(ledger->env.cluster, record);
     r = cluster_record_end(ledger->env.cluster, record, theirs, err);
@@ -139,8 +143,8 @@ static bool is_second(struct ledger *ledger, const struct record *record,
 }
 
 /* It ends as the first did, which is told as the end of it. */
-static int end_second(struct ledger *ledger, struct record *record, struct record_copy *theirs,
-                      struct err *err)
+static int end_second(struct ledger *ledger, struct record *record, uint64_t wait_ns,
+                      struct record_copy *theirs, struct err *err)
 {
     int r;
 
@@ -152,7 +156,7 @@ static int end_second(struct ledger *ledger, struct record *record, struct recor
     log_warn("ledger", "execution=%s accepted=twice ended=%s", record->id, record->status);
     record->accepted_ns = theirs->record.accepted_ns;
     record_copy_finish(theirs);
-    return send(ledger, record, theirs, err);
+    return send(ledger, record, wait_ns, theirs, err);
 }
 
 /*
@@ -175,14 +179,14 @@ static int pass_wish(struct ledger *ledger, const struct record *record, struct 
                : -EBUSY;
 }
 
-static int tell_end(struct ledger *ledger, struct record *record, struct buf *ret_result,
-                    struct err *err)
+static int tell_end(struct ledger *ledger, struct record *record, uint64_t wait_ns,
+                    struct buf *ret_result, struct err *err)
 {
     struct record_copy theirs = {0};
-    int r = send(ledger, record, &theirs, err);
+    int r = send(ledger, record, wait_ns, &theirs, err);
 
     if (r == -EBUSY && is_second(ledger, record, &theirs.record))
-        r = end_second(ledger, record, &theirs, err);
+        r = end_second(ledger, record, wait_ns, &theirs, err);
     if (r == -EEXIST)
         r = yield(ledger, record, &theirs.record, ret_result, err);
     if (r == -EBUSY)
@@ -229,10 +233,10 @@ static int tell_begin(struct ledger *ledger, struct record *record, struct err *
     return offer_anew(ledger, record, err);
 }
 
-int ledger_tell_record(struct ledger *ledger, struct record *record, struct buf *ret_result,
-                       struct err *err)
+int ledger_tell_record(struct ledger *ledger, struct record *record, uint64_t wait_ns,
+                       struct buf *ret_result, struct err *err)
 {
-    int r = record->status[0] ? tell_end(ledger, record, ret_result, err)
+    int r = record->status[0] ? tell_end(ledger, record, wait_ns, ret_result, err)
                               : tell_begin(ledger, record, err);
 
     return r < 0 ? r : registry_record_told(ledger->env.registry, record, err);
@@ -247,7 +251,7 @@ int ledger_tell(struct ledger *ledger, const char *id, struct buf *ret_result)
 
     if (r < 0)
         return r == -ENOENT ? 0 : r;
-    r = ledger_tell_record(ledger, &record, ret_result, &err);
+    r = ledger_tell_record(ledger, &record, OBJECTS_SOON_NS, ret_result, &err);
     if (r < 0 && r != -EEXIST && r != -EBUSY && r != -ESTALE)
         log_warn("ledger", "execution=%s is=\"not told yet\" reason=\"%s\"", id, err.message);
     return r;

@@ -24,7 +24,6 @@
     (60 * NS_PER_SECOND) /* for a place among them, or for one that is on its way              \
                           */
 #define PUTS       8u    /* at once, of each kind */
-#define SOON_NS    (5 * NS_PER_SECOND) /* for a place among those, of what may be put later */
 #define UNNAMED_NS (3600 * NS_PER_SECOND)
 
 /* One that is read from the servers now. */
@@ -375,10 +374,10 @@ int objects_keep(struct objects *o, const char *digest, int fd, struct err *err)
 static int send(struct objects *o, struct cluster *cluster, const struct objects_put *put,
                 bool is_long, struct err *err)
 {
-    const uint64_t wait_ns = put->kept == CLUSTER_OF_CHANGES ? WAIT_NS : SOON_NS;
     struct fair_gate *gate = o->gates[put->kept][is_long];
     struct fair_gate_entry entry;
-    int r = fair_gate_enter(gate, put->tenant, &entry, clock_monotonic_ns() + wait_ns, NULL);
+    int r =
+        fair_gate_enter(gate, put->tenant, &entry, clock_monotonic_ns() + put->wait_ns, NULL);
 
     if (r == -EBUSY)
         return err_set(err, EAGAIN, "this node sends the servers too many objects at once");

@@ -12,6 +12,7 @@
 #include "api/daemon/registry/registry.h"
 #include "api/daemon/store/store.h"
 #include "api/daemon/store/watermarks.h"
+#include "base/clock.h"
 
 struct objects;
 
@@ -47,17 +48,21 @@ int objects_open(struct objects *objects, const char *digest, struct job_bytes *
 int objects_get_here(struct objects *objects, const char *digest, struct err *err);
 /* In a cluster: keeps here what a file holds, where a row names it. 0 or -errno. */
 int objects_keep(struct objects *objects, const char *digest, int fd, struct err *err);
+/* How long what somebody pushes or uploads waits for its turn, and what keeps a slot. */
+#define OBJECTS_WAIT_NS (60 * NS_PER_SECOND)
+#define OBJECTS_SOON_NS (5 * NS_PER_SECOND)
+
 /* What a file holds, for the servers. Borrowed. */
 struct objects_put {
     const char *tenant; /* whose it is */
     enum cluster_kept kept;
+    uint64_t wait_ns; /* for its turn; 0: it is now or not at all */
     const char *digest;
     int fd;
 };
 /*
  * Gives it to them, as of cluster_object_put; on its own it does nothing. Few are sent at once,
- * and tenants take turns: -EAGAIN also for who waited for his too long, which is a minute for
- * what a change names, and 5 s for what executions leave, which may be sent later.
+ * and tenants take turns: -EAGAIN also where a tenant's did not come in time.
  */
 int objects_send(struct objects *objects, const struct objects_put *put, struct err *err);
 

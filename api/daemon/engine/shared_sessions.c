@@ -140,6 +140,7 @@ static int send_and_change(void *ctx, bool *ret_sent, struct err *err)
     const struct wanted *wanted = ctx;
     const struct objects_put put = {.tenant = wanted->session->tenant,
                                     .kept = CLUSTER_OF_CHANGES,
+                                    .wait_ns = OBJECTS_SOON_NS,
                                     .digest = wanted->session->digest,
                                     .fd = wanted->fd};
 
@@ -230,7 +231,7 @@ int shared_sessions_expire(struct shared_sessions *s, const char *tenant, const 
     struct unwanted unwanted = {
         .registry = s->env.registry, .tenant = tenant, .id = id, .used_ns = used_ns};
 
-    return forget(s, NULL, &unwanted, err);
+    return forget(s, CHANGES_OF_DAEMON, &unwanted, err);
 }
 
 int shared_sessions_remove(struct shared_sessions *s, const char *tenant, const char *id,
@@ -270,7 +271,7 @@ int shared_sessions_tell_uses(struct shared_sessions *s, struct err *err)
     int r = 0;
 
     while (r == 0) {
-        r = changes_make(s->changes, NULL, plan_use, &used, err);
+        r = changes_make(s->changes, CHANGES_OF_DAEMON, plan_use, &used, err);
         memcpy(used.after, used.at, sizeof(used.after));
     }
     return r == -ENOENT ? 0 : r;

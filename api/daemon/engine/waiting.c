@@ -19,8 +19,11 @@ static int send(const struct waiting_place *place, const char *text, size_t len,
                 const char *digest, struct err *err)
 {
     _cleanup_fd_ int fd = store_temporary(place->store);
-    const struct objects_put put = {
-        .tenant = place->tenant, .kept = CLUSTER_OF_EXECUTIONS, .digest = digest, .fd = fd};
+    const struct objects_put put = {.tenant = place->tenant,
+                                    .kept = CLUSTER_OF_EXECUTIONS,
+                                    .wait_ns = OBJECTS_SOON_NS,
+                                    .digest = digest,
+                                    .fd = fd};
     int r = fd < 0 ? fd : fd_pwrite_full(fd, text, len, 0);
 
     return r < 0 ? err_set_errno(err, -r, "cannot keep a request")

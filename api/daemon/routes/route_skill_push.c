@@ -184,6 +184,7 @@ static struct objects_put put_of(const struct push *push, const char *digest, in
 {
     return (struct objects_put){.tenant = push->request->caller.tenant,
                                 .kept = CLUSTER_OF_CHANGES,
+                                .wait_ns = OBJECTS_WAIT_NS,
                                 .digest = digest,
                                 .fd = fd};
 }

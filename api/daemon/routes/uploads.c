@@ -67,8 +67,11 @@ static int change(void *ctx, struct err *err)
 static int send_and_change(void *ctx, bool *ret_sent, struct err *err)
 {
     const struct sharing *s = ctx;
-    const struct objects_put put = {
-        .tenant = s->tenant, .kept = CLUSTER_OF_CHANGES, .digest = s->row->digest, .fd = s->fd};
+    const struct objects_put put = {.tenant = s->tenant,
+                                    .kept = CLUSTER_OF_CHANGES,
+                                    .wait_ns = OBJECTS_WAIT_NS,
+                                    .digest = s->row->digest,
+                                    .fd = s->fd};
 
     return objects_share(s->daemon->objects, &put, change, ctx, ret_sent, err);
 }

@@ -3,7 +3,7 @@
    stand-in for the module. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/node_begun.h"
+#include "tests/unit/records_followed.h"
 
 #include "api/daemon/cluster/cluster.h"
 #include "api/daemon/cluster/record_entry.h"
@@ -24,10 +24,6 @@ static unsigned given;              /* by the thread that follows alone */
 static unsigned made, most, failed; /* atomic */
 static uint64_t passed_ns; /* atomic: what the clock says beside the time that passes */
 
-struct cluster_link {
-    char unused;
-};
-
 uint64_t __real_clock_monotonic_ns(void);
 uint64_t __wrap_clock_monotonic_ns(void);
 uint64_t __wrap_clock_monotonic_ns(void)
@@ -35,34 +31,12 @@ uint64_t __wrap_clock_monotonic_ns(void)
     return __real_clock_monotonic_ns() + __atomic_load_n(&passed_ns, __ATOMIC_RELAXED);
 }
 
-static enum cluster_fault fake_open(const struct cluster_access *access, const char *server,
-                                    bool is_to_watch, struct cluster_link **ret,
-                                    struct err *err)
-{
-    (void)access;
-    (void)server;
-    (void)is_to_watch;
-    (void)err;
-    *ret = calloc(1, sizeof(**ret));
-    return CLUSTER_OK;
-}
-
-static void fake_close(struct cluster_link *link)
-{
-    free(link);
-}
-
-/* There is nothing but executions. */
 static enum cluster_fault fake_look(struct cluster_link *link, const char *name,
                                     struct cluster_bucket *ret, struct err *err)
 {
     (void)link;
     (void)err;
-    if (strcmp(name, CLUSTER_RECORDS) != 0)
-        return CLUSTER_NO_BUCKET;
-    ret->replicas = 1;
-    ret->last_revision = MANY;
-    return CLUSTER_OK;
+    return records_look(name, MANY, ret);
 }
 
 static enum cluster_fault fake_watch(struct cluster_link *link, const char *name,
@@ -112,11 +86,6 @@ static enum cluster_fault fake_get_at(struct cluster_link *link, const char *nam
     return CLUSTER_NO_ENTRY;
 }
 
-static void fake_release(struct cluster_entry *taken)
-{
-    *taken = (struct cluster_entry){0};
-}
-
 static const struct cluster_driver driver = {.version = CLUSTER_DRIVER_VERSION,
                                              .open = fake_open,
                                              .close = fake_close,
@@ -125,14 +94,6 @@ static const struct cluster_driver driver = {.version = CLUSTER_DRIVER_VERSION,
                                              .next = fake_next,
                                              .get_at = fake_get_at,
                                              .release = fake_release};
-
-static int no_place(void *ctx, struct change_place *ret, struct err *err)
-{
-    (void)ctx;
-    (void)ret;
-    (void)err;
-    return 0;
-}
 
 static int make_rows(void *ctx, const struct staged *records, const struct change_place *place,
                      unsigned *ret_conflicts, struct err *err)
@@ -152,30 +113,6 @@ static int make_rows(void *ctx, const struct staged *records, const struct chang
         __atomic_store_n(&most, (unsigned)records->n, __ATOMIC_RELAXED);
     __atomic_add_fetch(&made, (unsigned)records->n, __ATOMIC_RELEASE);
     return 0;
-}
-
-static void of_record(void *ctx, const struct record *record)
-{
-    (void)ctx;
-    (void)record;
-}
-
-static bool has_none(void *ctx, const struct record *record)
-{
-    (void)ctx;
-    (void)record;
-    return false;
-}
-
-static void tell_none(void *ctx, uint64_t since_ns)
-{
-    (void)ctx;
-    (void)since_ns;
-}
-
-static void no_tick(void *ctx)
-{
-    (void)ctx;
 }
 
 static void write_entry(void)
@@ -198,25 +135,14 @@ static void write_entry(void)
  * is not cut off. */
 static void more_than_may_wait_is_taken_bit_by_bit(void **state)
 {
-    const struct cluster_ledger ledger = {.look = no_place,
-                                          .apply = make_rows,
-                                          .stop = of_record,
-                                          .has = has_none,
-                                          .taken = of_record,
-                                          .unended = of_record,
-                                          .tell_anew = tell_none,
-                                          .tick = no_tick};
-    /* Its bucket is not there. */
-    const struct cluster_replica replica = {.look = no_place};
+    struct cluster_ledger ledger = records_ledger();
     struct cluster *c;
-    struct err err = {0};
 
     (void)state;
     write_entry();
     c = node_begun(&driver, "");
-    if (cluster_follow(c, &replica, 60000, &err) < 0 ||
-        cluster_follow_records(c, &ledger, &err) < 0)
-        fail_msg("%s", err.message);
+    ledger.apply = make_rows;
+    records_follow(c, &ledger);
     while (__atomic_load_n(&made, __ATOMIC_ACQUIRE) < MANY &&
            __atomic_load_n(&failed, __ATOMIC_RELAXED) == 0)
         usleep(1000);

@@ -3,7 +3,7 @@
    what it has no more; with a stand-in for the module. */
 #include "tests/unit/cmocka_all.h"
 
-#include "tests/unit/node_begun.h"
+#include "tests/unit/records_followed.h"
 
 #include "api/daemon/cluster/cluster.h"
 #include "api/daemon/cluster/record_entry.h"
@@ -25,38 +25,12 @@ static struct record ours;     /* signed before anything follows */
 static uint64_t given;         /* by the thread that follows alone */
 static unsigned lacking, lost; /* atomic: how often these came */
 
-struct cluster_link {
-    char unused;
-};
-
-static enum cluster_fault fake_open(const struct cluster_access *access, const char *server,
-                                    bool is_to_watch, struct cluster_link **ret,
-                                    struct err *err)
-{
-    (void)access;
-    (void)server;
-    (void)is_to_watch;
-    (void)err;
-    *ret = calloc(1, sizeof(**ret));
-    return CLUSTER_OK;
-}
-
-static void fake_close(struct cluster_link *link)
-{
-    free(link);
-}
-
-/* There is nothing but executions. */
 static enum cluster_fault fake_look(struct cluster_link *link, const char *name,
                                     struct cluster_bucket *ret, struct err *err)
 {
     (void)link;
     (void)err;
-    if (strcmp(name, CLUSTER_RECORDS) != 0)
-        return CLUSTER_NO_BUCKET;
-    ret->replicas = 1;
-    ret->last_revision = LAST;
-    return CLUSTER_OK;
+    return records_look(name, LAST, ret);
 }
 
 static enum cluster_fault fake_watch(struct cluster_link *link, const char *name,
@@ -136,7 +110,7 @@ static enum cluster_fault fake_get_at(struct cluster_link *link, const char *nam
     return CLUSTER_OK;
 }
 
-static void fake_release(struct cluster_entry *taken)
+static void free_entry(struct cluster_entry *taken)
 {
     free(taken->held);
     *taken = (struct cluster_entry){0};
@@ -149,15 +123,7 @@ static const struct cluster_driver driver = {.version = CLUSTER_DRIVER_VERSION,
                                              .watch = fake_watch,
                                              .next = fake_next,
                                              .get_at = fake_get_at,
-                                             .release = fake_release};
-
-static int no_place(void *ctx, struct change_place *ret, struct err *err)
-{
-    (void)ctx;
-    (void)ret;
-    (void)err;
-    return 0;
-}
+                                             .release = free_entry};
 
 static int make_rows(void *ctx, const struct staged *records, const struct change_place *place,
                      unsigned *ret_conflicts, struct err *err)
@@ -174,12 +140,6 @@ static int make_rows(void *ctx, const struct staged *records, const struct chang
     return 0;
 }
 
-static void of_record(void *ctx, const struct record *record)
-{
-    (void)ctx;
-    (void)record;
-}
-
 static void unended(void *ctx, const struct record *record)
 {
     char id[RECORD_ID_SIZE];
@@ -190,44 +150,16 @@ static void unended(void *ctx, const struct record *record)
     __atomic_add_fetch(&lost, 1, __ATOMIC_RELEASE);
 }
 
-static bool has_none(void *ctx, const struct record *record)
-{
-    (void)ctx;
-    (void)record;
-    return false;
-}
-
-static void tell_none(void *ctx, uint64_t since_ns)
-{
-    (void)ctx;
-    (void)since_ns;
-}
-
-static void no_tick(void *ctx)
-{
-    (void)ctx;
-}
-
 static void the_server_that_leads_is_asked_once_all_is_here(void **state)
 {
-    const struct cluster_ledger ledger = {.look = no_place,
-                                          .apply = make_rows,
-                                          .stop = of_record,
-                                          .has = has_none,
-                                          .taken = of_record,
-                                          .unended = unended,
-                                          .tell_anew = tell_none,
-                                          .tick = no_tick};
-    /* Its bucket is not there. */
-    const struct cluster_replica replica = {.look = no_place};
+    struct cluster_ledger ledger = records_ledger();
     struct cluster *c = node_begun(&driver, "");
-    struct err err = {0};
 
     (void)state;
     cluster_sign_record(c, &ours);
-    if (cluster_follow(c, &replica, 60000, &err) < 0 ||
-        cluster_follow_records(c, &ledger, &err) < 0)
-        fail_msg("%s", err.message);
+    ledger.apply = make_rows;
+    ledger.unended = unended;
+    records_follow(c, &ledger);
     while (__atomic_load_n(&lacking, __ATOMIC_ACQUIRE) == 0 ||
            __atomic_load_n(&lost, __ATOMIC_ACQUIRE) == 0)
         usleep(1000);

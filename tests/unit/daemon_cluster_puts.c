@@ -2,6 +2,7 @@
 /* Objects that are put while others need the servers, with a stand-in for the module. */
 #include "tests/unit/cmocka_all.h"
 
+#include "tests/unit/fake_links.h"
 #include "tests/unit/node_begun.h"
 
 #include "api/daemon/cluster/cluster.h"
@@ -26,34 +27,12 @@ static char said[OBJECT_META_BYTES_MAX];
 static size_t said_len;
 static unsigned said_times;
 
-struct cluster_link {
-    bool is_large; /* what goes over it */
-};
-
 int __wrap_cluster_check_joined(struct cluster *c, struct err *err);
 int __wrap_cluster_check_joined(struct cluster *c, struct err *err)
 {
     (void)c;
     (void)err;
     return 0;
-}
-
-static enum cluster_fault fake_open(const struct cluster_access *access, const char *server,
-                                    bool is_to_watch, struct cluster_link **ret,
-                                    struct err *err)
-{
-    (void)access;
-    (void)server;
-    (void)err;
-    if (is_to_watch)
-        return CLUSTER_UNREACHABLE;
-    *ret = calloc(1, sizeof(**ret));
-    return CLUSTER_OK;
-}
-
-static void fake_close(struct cluster_link *link)
-{
-    free(link);
 }
 
 static enum cluster_fault fake_look(struct cluster_link *link, const char *name,
@@ -121,13 +100,8 @@ static enum cluster_fault fake_confirm(struct cluster_link *link, unsigned *ret_
     return CLUSTER_OK;
 }
 
-static void fake_release(struct cluster_entry *entry)
-{
-    *entry = (struct cluster_entry){0};
-}
-
 static const struct cluster_driver driver = {.version = CLUSTER_DRIVER_VERSION,
-                                             .open = fake_open,
+                                             .open = fake_open_to_ask,
                                              .close = fake_close,
                                              .objects_look = fake_look,
                                              .object_get = fake_object_get,

@@ -5,6 +5,7 @@
  */
 #include "tests/unit/cmocka_all.h"
 
+#include "tests/unit/fake_links.h"
 #include "tests/unit/node_begun.h"
 
 #include "api/daemon/cluster/cluster.h"
@@ -24,10 +25,6 @@ static enum cluster_fault put_said; /* of the next one, after it is stored */
 static unsigned asked;              /* the other nodes, of what they know */
 static unsigned known_from = -1u;   /* the question from which on they know it */
 
-struct cluster_link {
-    char unused;
-};
-
 int __wrap_cluster_check_joined(struct cluster *c, struct err *err);
 int __wrap_cluster_check_joined(struct cluster *c, struct err *err)
 {
@@ -46,24 +43,6 @@ int __wrap_cluster_check_unknown(struct cluster *c, const char *tenant, const ch
     assert_string_equal(tenant, TENANT);
     assert_string_equal(id, ID);
     return asked++ < known_from ? 0 : -EEXIST;
-}
-
-static enum cluster_fault fake_open(const struct cluster_access *access, const char *server,
-                                    bool is_to_watch, struct cluster_link **ret,
-                                    struct err *err)
-{
-    (void)access;
-    (void)server;
-    (void)err;
-    if (is_to_watch)
-        return CLUSTER_UNREACHABLE;
-    *ret = calloc(1, sizeof(**ret));
-    return CLUSTER_OK;
-}
-
-static void fake_close(struct cluster_link *link)
-{
-    free(link);
 }
 
 static enum cluster_fault fake_get(struct cluster_link *link, const char *name, const char *key,
@@ -108,13 +87,8 @@ static enum cluster_fault fake_put(struct cluster_link *link, const char *name, 
     return said;
 }
 
-static void fake_release(struct cluster_entry *entry)
-{
-    *entry = (struct cluster_entry){0};
-}
-
 static const struct cluster_driver driver = {.version = CLUSTER_DRIVER_VERSION,
-                                             .open = fake_open,
+                                             .open = fake_open_to_ask,
                                              .close = fake_close,
                                              .get = fake_get,
                                              .put = fake_put,
